@@ -1,4 +1,4 @@
-//! The command line: arguments become ready objects, which then run. One file per subcommand.
+//! The command line: converts arguments into objects and runs them. One file per subcommand.
 
 mod bench;
 mod choose;
@@ -86,13 +86,13 @@ struct Common {
 }
 
 impl Common {
-    /// The seed asked for, or 1.
+    /// Returns the given seed, or 1.
     fn seed(&self) -> u64 {
         self.seed.unwrap_or(1)
     }
 
-    /// Prints the result of a command: `value` as one JSON line with `--json`, else `text`, in which names
-    /// of files and what was read from them cannot control a terminal.
+    /// Prints the result of a command: `value` as one JSON line with `--json`, otherwise `text`, in which
+    /// names and contents of files cannot control a terminal.
     fn print(&self, value: &serde_json::Value, text: &str) -> CliResult {
         let mut out = std::io::stdout().lock();
         let written = if self.json {
@@ -101,7 +101,7 @@ impl Common {
             writeln!(out, "{}", input::lines(text))
         };
         match written {
-            // The reader of a pipe has seen enough (`bufgym policies | head -1`).
+            // The reader of a pipe has read enough (`bufgym policies | head -1`).
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             other => other.map_err(CliError::failure),
         }
@@ -140,7 +140,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether hosts of a cluster can simulate for it.
+    /// Returns true if hosts of a cluster can simulate for the command.
     fn has_hosts(&self) -> bool {
         matches!(
             self,
@@ -154,8 +154,8 @@ pub fn main() -> ExitCode {
     ExitCode::from(run_with(std::env::args_os().collect(), None))
 }
 
-/// [`main`] with these arguments, the first of which is the program's name. Commands that can have hosts simulate
-/// use those of `cluster`.
+/// Does the same as [`main`] with these arguments, the first of which is the program's name. Commands that
+/// support hosts use those of `cluster`.
 fn run_with(arguments: Vec<OsString>, cluster: Option<Cluster>) -> u8 {
     let mut cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
@@ -169,7 +169,7 @@ fn run_with(arguments: Vec<OsString>, cluster: Option<Cluster>) -> u8 {
                 .unwrap_or_else(|_| if cli.common.quiet { "error" } else { "warn" }.into()),
         )
         .without_time();
-    // It is there already when a program runs several commands.
+    // It already exists if a program runs several commands.
     let _ = log.try_init();
     match run(cli) {
         Ok(()) => EXIT_SUCCESS,
@@ -184,8 +184,8 @@ fn run_with(arguments: Vec<OsString>, cluster: Option<Cluster>) -> u8 {
     }
 }
 
-/// Prints a line on stderr, whatever a file's name or content has put into it. Stderr may be closed or
-/// on a full disk, which must not end the work.
+/// Prints a line on stderr, without control characters from names or contents of files. Stderr may be closed
+/// or on a full disk, which must not end the work.
 fn say(line: impl std::fmt::Display) {
     let line = input::line(&line.to_string(), error::LINE);
     let _ = writeln!(std::io::stderr(), "{line}");
@@ -222,12 +222,12 @@ fn run(cli: Cli) -> CliResult {
     }
 }
 
-/// Help and version go to stdout; a usage error becomes one line on stderr.
+/// Prints help and version to stdout; turns a usage error into one line on stderr.
 fn usage(error: clap::Error) -> u8 {
     use clap::error::ErrorKind;
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Nothing useful can be done when stdout is closed.
+            // Nothing useful can be done if stdout is closed.
             let _ = error.print();
             EXIT_SUCCESS
         }

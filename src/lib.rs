@@ -1,9 +1,9 @@
 //! Learn, compare and export buffer-management policies for shared-memory switches.
 //!
-//! This crate is a facade: it gives the workspace's crates one name each. Dependencies point one
-//! way, so each is useful without those below it.
+//! This crate is a facade: it gives the workspace's crates one name each. Dependencies point one way, so each
+//! crate is useful without those below it.
 //!
-//! | module | what is in it |
+//! | module | content |
 //! |---|---|
 //! | [`sim`] | the packet-level simulator: scenarios, traffic, hosts, transports, switches, policies |
 //! | [`mod@env`] | the gym: NDT's control loop, observation, reward, environments |
@@ -38,7 +38,7 @@
 //! # }
 //! ```
 
-// The command line names this crate as other programs do.
+// The command line uses this crate by the same name as other programs.
 extern crate self as bufgym;
 
 #[doc(hidden)]

@@ -1,5 +1,5 @@
 //! Covariance matrix adaptation evolution strategy, CMA-ES (Hansen 2016, "The CMA Evolution
-//! Strategy: A Tutorial", arXiv:1604.00772; equation numbers below are its).
+//! Strategy: A Tutorial", arXiv:1604.00772; equation numbers below refer to it).
 //!
 //! The search adapts a normal distribution so that its samples have low costs. It uses only the
 //! ranks of the samples, no gradients. Ranks are robust to noise in the costs, as long as all

@@ -1,4 +1,4 @@
-//! What a teacher does, as examples for the actor.
+//! Imitation learning: a teacher's decisions as examples for the actor.
 
 use std::path::Path;
 
@@ -21,10 +21,11 @@ use crate::stored::{
 /// Adam's first step size; it falls to zero.
 const RATE: f64 = 2e-3;
 
-/// Examples of a step, of switches with as many ports as the first ones; of others about as many ports in all.
+/// Examples per step, for switches with as many ports as those of the first group. Steps on other groups have about as
+/// many ports in total.
 const ROWS: usize = 64;
 
-/// Observations of whole switches, each with what the teacher does there.
+/// Observations of whole switches, each with the teacher's action.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Examples {
     ports: usize,
@@ -36,7 +37,7 @@ pub struct Examples {
 }
 
 impl Examples {
-    /// None yet, of switches with so many ports.
+    /// Creates an empty set for switches with so many ports.
     pub fn new(ports: usize, outputs: usize) -> Examples {
         Examples {
             ports,
@@ -45,7 +46,7 @@ impl Examples {
         }
     }
 
-    /// Adds one.
+    /// Adds one example.
     ///
     /// # Panics
     /// When `observation` is not `[ports, 8, 5]`, or `action` not `[ports, outputs]`.
@@ -56,24 +57,24 @@ impl Examples {
         self.actions.extend_from_slice(action);
     }
 
-    /// Adds all of others with the same numbers of ports and outputs.
+    /// Adds all examples of another set with the same numbers of ports and outputs.
     pub fn append(&mut self, others: Examples) {
         assert_eq!((self.ports, self.outputs), (others.ports, others.outputs));
         self.observations.extend(others.observations);
         self.actions.extend(others.actions);
     }
 
-    /// Ports of each.
+    /// Returns the number of ports of each example.
     pub fn ports(&self) -> usize {
         self.ports
     }
 
-    /// How many there are.
+    /// Returns the number of examples.
     pub fn len(&self) -> usize {
         self.actions.len() / (self.ports * self.outputs).max(1)
     }
 
-    /// Whether there is none.
+    /// Returns true if there is no example.
     pub fn is_empty(&self) -> bool {
         self.actions.is_empty()
     }
@@ -93,7 +94,7 @@ impl Examples {
     }
 }
 
-/// A policy that learns nothing but to act as a teacher.
+/// A policy that only learns to imitate a teacher.
 #[derive(Clone, Debug)]
 pub struct Imitator {
     weights: ActorWeights,
@@ -117,7 +118,7 @@ struct Record {
 }
 
 impl Imitator {
-    /// One with random weights, for decisions that set `actions`.
+    /// Creates a policy with random weights, for decisions that set `actions`.
     pub fn new(actions: ActionSet, seed: u64) -> Imitator {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         Imitator {
@@ -126,25 +127,25 @@ impl Imitator {
         }
     }
 
-    /// Its weights.
+    /// Returns the policy's weights.
     pub fn weights(&self) -> &ActorWeights {
         &self.weights
     }
 
-    /// Takes what it was taught.
+    /// Replaces the policy's weights, such as by those that [`imitate`] returns.
     pub fn set_weights(&mut self, weights: &ActorWeights) {
         self.weights = weights.clone();
     }
 
-    /// What its decisions set.
+    /// Returns the outputs that its decisions set.
     pub fn actions(&self) -> ActionSet {
         self.actions
     }
 
-    /// Writes it into an existing folder, and waits until it is on the disk.
+    /// Writes the policy into an existing folder, and waits until it is on the disk.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Returns errors of the file system.
     pub fn save(&self, dir: &Path) -> Result<(), LearnerError> {
         let actor = Actor::from_weights(&self.weights, &cpu());
         let mut files = Files::default();
@@ -180,7 +181,7 @@ impl Imitator {
     }
 }
 
-/// Teaches an actor to act as a teacher does: `steps` steps of Adam on the squared difference of the actions, and of the
+/// Teaches an actor to imitate a teacher: `steps` steps of Adam on the squared difference of the actions, and of the
 /// logarithm of the deviation from `log_std`. The groups of examples, one for each number of ports, take turns. Returns
 /// the weights and the root of the mean squared difference of the actions in the last tenth of the steps.
 ///

@@ -1,10 +1,12 @@
 //! Learning agents for the buffer-management environment.
 //!
 //! - [`sac`]: soft actor-critic, one file to be read from top to bottom, for any pair of networks.
-//! - [`ports`]: it for the ports of a switch; [`plain`]: it for any task whose observation is a list of numbers.
-//! - [`ppo`]: proximal policy optimisation, likewise.
-//! - [`replay`]: the transitions that it learns from, stored compactly.
-//! - [`imitation`]: examples of what a teacher does, which the actor may begin from.
+//! - [`sac`]: soft actor-critic, one file to be read from top to bottom, for any pair of networks.
+//! - [`ports`]: soft actor-critic for the ports of a switch.
+//! - [`plain`]: soft actor-critic for any task whose observation is a list of numbers.
+//! - [`ppo`]: proximal policy optimisation for the ports of a switch.
+//! - [`replay`]: stores the transitions that the learners use, compactly.
+//! - [`imitation`]: trains an actor on examples of a teacher's decisions, as a start for further learning.
 //! - [`evolution`]: CMA-ES, which searches a policy's parameters by the results of whole episodes.
 //! - [`random`]: an agent that acts at random, for comparison and for tests.
 

@@ -1,4 +1,4 @@
-//! Adam whose stored state is read without the device that it was made on.
+//! Adam with a stored state that can be read on a machine without the device that wrote it.
 
 use bufgym_models::cpu;
 use burn::grad_clipping::GradientClippingConfig;
@@ -19,10 +19,9 @@ pub fn adam(clip: Option<f32>) -> ModuleOptimizer {
     }
 }
 
-/// Burn's Adam. Burn puts a state that is read onto its own default device, which is a graphics
-/// processor in every program that can use one, and so would need one to go on with a training on the
-/// processor. Here the state is read on the processor; its first step takes it to the network's
-/// device.
+/// Burn's Adam. Burn puts a state that is read onto its own default device. That device is a graphics processor in
+/// every program that can use one, so a training could not continue on the processor without one. Here the state is
+/// read on the processor; its first step takes it to the network's device.
 #[derive(Clone)]
 struct HostRead(Adam);
 

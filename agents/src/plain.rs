@@ -1,7 +1,7 @@
 //! Soft actor-critic for any task whose observation and action are lists of numbers: the algorithm with plain networks,
 //! a replay of its own, and the loop's parts. With the settings of [`SacConfig::published`] it is the paper's.
 //!
-//! Actions are in (-1, 1); who calls brings them to the task's range.
+//! Actions are in (-1, 1); the caller scales them to the task's range.
 
 use std::path::Path;
 
@@ -122,7 +122,7 @@ impl PlainSac {
             .collect()
     }
 
-    /// The policy's action for an observation: drawn where it `explores`, else the mean.
+    /// Returns the policy's action for an observation: drawn at random if `explores` is true, else the mean.
     ///
     /// # Panics
     /// When the observation has another length.
@@ -140,7 +140,8 @@ impl PlainSac {
             .collect()
     }
 
-    /// Takes a transition; the oldest makes room for it. `terminated` says that nothing follows.
+    /// Stores a transition; when the replay is full, it replaces the oldest one. `terminated` means that no value
+    /// follows.
     ///
     /// # Panics
     /// When a list has another length.
@@ -247,7 +248,7 @@ impl PlainSac {
     /// replay is not written.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Returns errors of the file system.
     pub fn save(&self, dir: &Path) -> Result<(), LearnerError> {
         let mut files = Files::default();
         let sac = self.sac.write(dir, &mut files)?;

@@ -20,20 +20,21 @@ use crate::sac::{
 use crate::scales::Scales;
 use crate::stored::{Checked, Files, Form, LearnerError, Sums, corrupt, read_record};
 
-/// How the ports of a switch learn, whatever the algorithm.
+/// Settings for the ports of a switch that do not depend on the learning algorithm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PortsConfig {
     /// Width of the critics' layers.
     pub critic_width: usize,
-    /// Share of the other ports' rewards in that of a port. The mean over ports hides what a port did in the noise of
-    /// all others.
+    /// Share of the other ports' rewards that is added to a port's own reward. With a mean over ports, the noise of all
+    /// other ports would hide the effect of one port.
     pub share: f64,
-    /// Level of α that an untrained actor's mean is at. Where absent 2, which is α = 1, Dynamic Threshold as it comes;
-    /// where decisions set early drop too 5, which is α = 8, as thresholds matter less there.
+    /// Level of α at which an untrained actor's mean lies. If absent, it is 2 (α = 1, the usual α of Dynamic
+    /// Threshold). Where decisions also set early drop it is 5 (α = 8), because thresholds matter less there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_level: Option<u8>,
-    /// Level of early drop or of the ingress side that an untrained actor's mean is at, where decisions set it.
+    /// Level of the second output (early drop or the ingress α) at which an untrained actor's mean lies, if there is
+    /// one.
     pub start_second: u8,
 }
 
@@ -83,7 +84,7 @@ impl PortsConfig {
         })
     }
 
-    /// Random weights of an actor whose means are at the levels of the beginning.
+    /// Returns random weights of an actor whose means are at the levels of [`PortsConfig`].
     pub(crate) fn begin(&self, actions: ActionSet, rng: &mut Xoshiro256PlusPlus) -> ActorWeights {
         let mut weights = ActorWeights::random_for(actions, rng);
         weights.widen();
@@ -101,7 +102,7 @@ pub struct PortStates {
     pub windows: Tensor<2>,
     /// Newest frames and privileged features, `[rows * ports, 37]`.
     pub state: Tensor<2>,
-    /// One where a port has active flows, else zero, `[rows, ports]`.
+    /// 1 where a port has active flows, else 0, `[rows, ports]`.
     pub busy: Tensor<2>,
 }
 
@@ -137,7 +138,7 @@ pub struct PortSac {
     device: Device,
     /// Set by the first update.
     scales: Option<Scales>,
-    /// Whether the policy was given, so that the scales must not change what it does.
+    /// True if the policy was given. Then the scales must not change its decisions.
     is_given: bool,
 }
 
@@ -178,7 +179,7 @@ impl PortSac {
         self.exported(&self.sac.averaged())
     }
 
-    /// Goes on from these weights.
+    /// Continues from these weights.
     pub fn set_weights(&mut self, weights: &ActorWeights) {
         let mut weights = weights.clone();
         if let Some(scales) = &self.scales {
@@ -189,7 +190,7 @@ impl PortSac {
             .set_policy(&Actor::from_weights(&weights, &self.device));
     }
 
-    /// What its decisions set.
+    /// Returns the outputs that its decisions set.
     pub fn actions(&self) -> ActionSet {
         self.actions
     }
@@ -217,7 +218,7 @@ impl PortSac {
         self.sac.update(&samples)
     }
 
-    /// Takes the scales of the inputs into the first layer.
+    /// Folds the scales of the inputs into the first layer.
     fn exported(&self, actor: &Actor) -> ActorWeights {
         let mut weights = actor.to_weights();
         if let Some(scales) = &self.scales {
@@ -270,12 +271,12 @@ impl PortSac {
     }
 }
 
-/// Whether a port has active flows: the first privileged feature is their number.
+/// Returns true if a port has active flows: the first privileged feature is their number.
 fn is_busy(state: &[f32; STATE]) -> bool {
     state[FRAMES * FEATURES] > 0.0
 }
 
-/// Rewards `[rows, ports]` with a share of the other ports'.
+/// Returns rewards `[rows, ports]`: each port's own reward plus `share` of the sum of the other ports' rewards.
 fn shared(rewards: &[f32], ports: usize, share: f64) -> impl Iterator<Item = f32> + '_ {
     let share = single(share);
     rewards.chunks_exact(ports).flat_map(move |row| {
@@ -310,7 +311,7 @@ impl PortSac {
     /// Writes the whole state into an existing folder, and waits until it is on the disk.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Returns errors of the file system.
     pub fn save(&self, dir: &Path) -> Result<(), LearnerError> {
         let mut files = Files::default();
         let sac = self.sac.write(dir, &mut files)?;
@@ -353,8 +354,8 @@ impl PortSac {
     }
 }
 
-/// Most bytes of a file of a learner: networks of sixteen layers of the critics' width, four of them, and what does not
-/// depend on the width.
+/// Returns the largest size of a file of a learner, bytes: four networks of sixteen layers of the critics' width, and
+/// an allowance for parts that do not depend on the width.
 pub(crate) fn most_bytes(ports: &PortsConfig) -> u64 {
     let width = ports.critic_width as u64;
     width

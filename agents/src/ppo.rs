@@ -12,7 +12,7 @@
 //! | The critic sees the state of the senders and future arrivals | Only training needs it, and the simulator has them (Pinto et al. 2018; Mao et al. 2019) |
 //! | Actor and critic are two networks with an optimiser each | As in Andrychowicz et al. 2021, "What Matters in On-Policy RL?", §3.3 |
 //! | Adam's step size of the actor follows the KL divergence of a round | Schulman et al. 2017, §4, do so with a penalty; advantages are noise for the most part, and Adam makes full steps of it |
-//! | The deviation follows a schedule, and does not fall below half a level | It cannot fall because of noise, and levels beside the mean are always tried |
+//! | The deviation follows a schedule, and does not fall below half a level | It cannot fall because of noise, and levels next to the mean are always tried |
 //! | Every decision has its own discount | Decisions come at irregular times |
 //! | Inputs are divided by deviations of the first round, and then these stay | Drops are rare, and the network should see them as well as queues |
 //! | The shipped policy is a moving average | Single rounds move the policy more than they improve it |
@@ -48,10 +48,10 @@ const CRITIC_IDS: u64 = 2_000;
 /// Frames whose value is computed at once.
 const CHUNK: usize = 1_024;
 
-/// Standardised advantages end here: a few samples must not decide a step.
+/// Standardised advantages are clipped here: a few samples must not decide a step.
 const MOST_ADVANTAGE: f32 = 5.0;
 
-/// Largest norm of each parameter tensor's gradient. (CleanRL clips that of all together at 0.5)
+/// Largest norm of each parameter tensor's gradient. (CleanRL clips the norm of all tensors together at 0.5)
 const GRADIENT_CLIP: f32 = 1.0;
 
 /// Errors of the critic count linearly beyond so many deviations of the returns (Huber 1964).
@@ -64,22 +64,22 @@ const HUBER: f64 = 3.0;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PpoConfig {
-    /// Decisions of each worker in a round. (C: 2048 of one environment; 32 have half as
-    /// many together. M: with 128 it learns less from as many decisions)
+    /// Decisions of each worker in a round. (C: 2048 with one environment; here 32 workers collect half as many
+    /// together. M: with 128, learning is worse for the same number of decisions)
     pub decisions_per_round: u64,
     /// Passes over the decisions of a round. (S: 10; C: 10; M)
     pub epochs: u64,
     /// Decisions of a minibatch, each of all ports. (M)
     pub minibatch: usize,
-    /// ε, how far the ratio of the probabilities may move before its gradient ends. (S)
+    /// ε: the gradient is zero once the ratio of the probabilities has moved by more than this. (S)
     pub clip: f64,
     /// λ of the generalised advantage (Schulman et al. 2016): 1 / (1 - λ) decisions count. (M; S: 0.95)
     pub lambda: f64,
-    /// Divergence of the policy after a round from that before it, in nats per port, that Adam's step size is
-    /// steered to. (M)
+    /// Target divergence of the policy after a round from the policy before it, in nats per port. Adam's step size is
+    /// adjusted to reach it. (M)
     pub kl: f64,
-    /// Rounds after which that divergence has halved. It falls as `1 / (1 + rounds / kl_halving)`, as the policy
-    /// comes nearer to its best and what is left to learn drowns in chance. (Robbins and Monro 1951; M)
+    /// Rounds after which that divergence has halved. It falls as `1 / (1 + rounds / kl_halving)`: as the policy comes
+    /// nearer to its optimum, noise dominates the gradient. (Robbins and Monro 1951; M)
     pub kl_halving: f64,
     /// Adam's first step size for the actor. (M; S: 3e-4)
     pub actor_lr: f64,
@@ -180,7 +180,7 @@ impl PpoConfig {
         })
     }
 
-    /// Divergence that a round should end with.
+    /// Returns the divergence that a round should end with.
     fn kl_of(&self, round: u64) -> f64 {
         self.kl / (1.0 + round as f64 / self.kl_halving)
     }
@@ -193,7 +193,7 @@ impl PpoConfig {
 
 // --- State --------------------------------------------------------------------------------------
 
-/// The learner: two networks, their optimisers, the scales of what they see, and a random stream.
+/// The learner: two networks, their optimisers, the scales of their inputs, and a random stream.
 pub struct Ppo {
     config: PpoConfig,
     ports: PortsConfig,
@@ -216,7 +216,7 @@ pub struct Ppo {
 pub struct RoundMetrics {
     /// Mean loss of the critic, in squared deviations of the returns.
     pub critic_loss: f32,
-    /// Mean clipped surrogate with its sign turned; none while the actor waits.
+    /// Mean clipped surrogate with its sign reversed; none while the actor waits.
     pub actor_loss: Option<f32>,
     /// Divergence of the policy in the last epoch from the one that collected, in nats per port.
     pub kl: Option<f32>,
@@ -281,7 +281,7 @@ impl Ppo {
         self.exported(&self.average)
     }
 
-    /// Takes the scales of the inputs into the first layer, and the deviation into the last one.
+    /// Folds the scales of the inputs into the first layer, and the deviation into the last one.
     fn exported(&self, actor: &Actor) -> ActorWeights {
         let mut weights = actor.to_weights();
         if let Some(scales) = &self.scales {
@@ -291,7 +291,7 @@ impl Ppo {
         weights
     }
 
-    /// The things that its decisions set.
+    /// Returns the outputs that its decisions set.
     pub fn actions(&self) -> ActionSet {
         self.actions
     }
@@ -308,8 +308,8 @@ impl Ppo {
 
     // --- One round ------------------------------------------------------------------------------
 
-    /// Learns from what the policy of [`actor_weights`](Ppo::actor_weights) has collected. One rollout for each
-    /// number of ports; all of them count alike by their decisions. Does nothing where no port with flows has decided.
+    /// Learns from the rollouts that the policy of [`actor_weights`](Ppo::actor_weights) has collected: one rollout for
+    /// each number of ports. Every decision counts the same. Does nothing if no port with flows has decided.
     pub fn learn(&mut self, rollouts: &[Rollout]) -> Option<RoundMetrics> {
         let rollouts: Vec<&Rollout> = rollouts
             .iter()
@@ -380,7 +380,7 @@ impl Ppo {
         if acts {
             self.steer(kl, wanted);
         }
-        // The first policies are nothing to remember.
+        // Policies from before the actor's first step do not enter the average.
         let learned = (self.rounds - 1).saturating_sub(self.config.actor_starts);
         let share = 1.0 / (1.0 + self.config.average * learned as f64);
         self.average = polyak(self.average.clone(), &self.actor, share);
@@ -394,7 +394,7 @@ impl Ppo {
         })
     }
 
-    /// Keeps Adam's step size where a round moves the policy by the wanted divergence.
+    /// Adjusts Adam's step size so that a round moves the policy by the wanted divergence.
     fn steer(&mut self, kl: f64, wanted: f64) {
         if kl > 1.3 * wanted {
             self.actor_lr = (self.actor_lr / 1.4).max(1e-6);

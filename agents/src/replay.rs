@@ -47,7 +47,7 @@ impl Frame {
 }
 
 impl Transition {
-    /// Bytes of one with this many ports and outputs per port.
+    /// Returns the bytes of one frame with this many ports and outputs per port.
     pub fn memory(ports: usize, outputs: usize) -> u64 {
         let bytes = ports.saturating_mul(port_bytes(outputs));
         u64::try_from(bytes.saturating_add(size_of::<Transition>())).unwrap_or(u64::MAX)
@@ -80,9 +80,9 @@ pub struct Transition {
 pub struct ReplayShape {
     /// Transitions, in equal streams; each stream holds at least 16.
     pub capacity: usize,
-    /// One for each environment.
+    /// Number of streams, one for each environment.
     pub streams: usize,
-    /// Ports of each.
+    /// Ports of each environment.
     pub ports: usize,
     /// Values of an action per port.
     pub outputs: usize,
@@ -119,7 +119,7 @@ struct Stream {
     end: u64,
     /// The first frame whose decision [`Replay::take_new`] has not handed out.
     taken: u64,
-    /// Whether the newest frame waits for its decision.
+    /// True if the newest frame waits for its decision.
     open: bool,
 }
 
@@ -207,7 +207,7 @@ impl Replay {
         self.held
     }
 
-    /// Whether no transition is held.
+    /// Returns true if no transition is held.
     pub fn is_empty(&self) -> bool {
         self.held == 0
     }
@@ -313,8 +313,8 @@ impl Replay {
         ring.end += 1;
     }
 
-    /// Whether batches can be drawn: at least `transitions` are held, and at least one of them
-    /// has its whole history.
+    /// Returns true if batches can be drawn: at least `transitions` are held, and at least one of them has its whole
+    /// history.
     pub fn is_ready(&self, transitions: usize) -> bool {
         self.held >= transitions.max(1)
             && (0..self.streams.len()).any(|stream| {
@@ -324,8 +324,8 @@ impl Replay {
             })
     }
 
-    /// Hands out all that the streams have experienced since the last call, stream by stream in order, but for what
-    /// has been overwritten since then.
+    /// Returns all transitions that the streams have recorded since the last call, stream by stream in order, except
+    /// those overwritten since then.
     pub fn take_new(&mut self) -> Rollout {
         let mut rollout = Rollout {
             ports: self.ports,
@@ -339,7 +339,7 @@ impl Replay {
                 rollout.push(ring, frame, self.values);
             }
             let ring = &mut self.streams[stream];
-            // The newest frame of an episode that goes on gets its decision later.
+            // The newest frame of an episode that continues gets its decision later.
             ring.taken = ring.end - u64::from(ring.open);
         }
         rollout
@@ -347,9 +347,9 @@ impl Replay {
 
     /// Draws `rows` transitions uniformly, with replacement.
     ///
-    /// The rewards are n-step returns: discounted sums over up to `n_step` intervals, fewer where
-    /// the episode or the stream ends before. They leave out the entropy bonus of the later
-    /// decisions, and are of the policies that made these.
+    /// The rewards are n-step returns: discounted sums over up to `n_step` intervals, fewer where the episode or the
+    /// stream ends before. They leave out the entropy bonus of the later decisions, and depend on the policies that
+    /// made these decisions.
     ///
     /// # Panics
     /// When `n_step` is zero or the replay is not [ready](Replay::is_ready).
@@ -390,7 +390,7 @@ impl Replay {
         }
     }
 
-    /// Whether this frame has a decision and its history has not been overwritten.
+    /// Returns true if this frame has a decision and its history has not been overwritten.
     fn is_whole(&self, stream: usize, frame: u64) -> bool {
         let ring = &self.streams[stream];
         let outcome = ring.outcome(frame);

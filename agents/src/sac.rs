@@ -1,7 +1,7 @@
-//! Soft actor-critic (Haarnoja et al. 2018b, "Soft Actor-Critic Algorithms and Applications"; equation numbers below are
-//! its), for any pair of a policy and an action-value function.
+//! Soft actor-critic (Haarnoja et al. 2018b, "Soft Actor-Critic Algorithms and Applications"; equation numbers below
+//! refer to it), for any pair of a policy and an action-value function.
 //!
-//! This file holds the whole algorithm, to be read from top to bottom: what it needs of the networks, its state, one
+//! This file holds the whole algorithm, to be read from top to bottom: its requirements on the networks, its state, one
 //! update and its parts. Its settings are in `sac/config.rs`, saving and loading in `sac/checkpoint.rs`.
 //!
 //! A policy may decide for several agents at once, such as the ports of a switch. Each has its own reward and value, and
@@ -54,7 +54,7 @@ const LEAST_TEMPERATURE: f64 = 1e-6;
 
 // --- Networks -----------------------------------------------------------------------------------
 
-/// What the networks see of a batch.
+/// Input of the networks for a batch.
 pub trait Observation: Clone + Send + Sync {
     /// The same on the device with automatic differentiation.
     #[must_use]
@@ -63,7 +63,7 @@ pub trait Observation: Clone + Send + Sync {
 
 /// A policy: a Gaussian before tanh for every agent and output.
 pub trait Policy: Module {
-    /// What it sees.
+    /// Input of the policy.
     type Observation: Observation;
 
     /// Means and deviations, `[rows, agents * outputs]`.
@@ -79,9 +79,9 @@ pub trait ActionValue<O>: Module {
 /// Transitions to learn from, on the device without automatic differentiation.
 #[derive(Clone, Debug)]
 pub struct Samples<O> {
-    /// What was observed at the decisions.
+    /// Observations at the decisions.
     pub now: O,
-    /// What was observed after them.
+    /// Observations after the decisions.
     pub next: O,
     /// Actions in (-1, 1), `[rows, agents * outputs]`.
     pub actions: Tensor<2>,
@@ -89,7 +89,7 @@ pub struct Samples<O> {
     pub rewards: Tensor<2>,
     /// Factor of the value that follows, zero where nothing follows, `[rows, 1]`.
     pub discounts: Tensor<2>,
-    /// One where an agent's action matters, else zero, `[rows, agents]`.
+    /// 1 where an agent's action matters, else 0, `[rows, agents]`.
     pub active: Tensor<2>,
     /// The same after the decisions.
     pub next_active: Tensor<2>,
@@ -100,7 +100,7 @@ pub struct Samples<O> {
 /// The learner: networks, target networks, optimisers, temperature and random stream.
 pub struct Sac<P, Q> {
     config: SacConfig,
-    /// Without automatic differentiation.
+    /// Device, without automatic differentiation.
     device: Device,
     policy: P,
     average: P,
@@ -129,7 +129,7 @@ struct Temperature {
     steps: i32,
 }
 
-/// What one update measured; means over active agents.
+/// Measurements of one update; means over active agents.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UpdateMetrics {
     /// Mean over both critics of the mean squared error.
@@ -203,7 +203,7 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         self.average.clone()
     }
 
-    /// Goes on from another policy, as if it had just begun with it.
+    /// Continues from another policy, as if training had just begun with it.
     pub fn set_policy(&mut self, policy: &P) {
         self.policy = number(policy.clone().train(), POLICY_IDS);
         (self.average, self.anchor) = (self.policy.valid(), self.policy.valid());
@@ -289,7 +289,8 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         [scalar(loss), entropy]
     }
 
-    /// After some steps, measures how far they have moved the policy, and keeps the step size where that is as wanted.
+    /// After some steps, measures how far they have moved the policy, and adjusts the step size if that differs from
+    /// `actor_kl`.
     fn steer(&mut self, batch: &Samples<P::Observation>) -> Option<f32> {
         let wanted = self.config.actor_kl;
         if wanted == 0.0 || !self.actor_steps.is_multiple_of(KL_STEPS) {
@@ -366,8 +367,8 @@ impl Temperature {
         libm::exp(self.log)
     }
 
-    /// One step of Adam on `log(temperature) · excess` of the entropy over its target (eq. 18, with the logarithm in
-    /// place of the temperature, as in the published code).
+    /// One step of Adam on `log(temperature) · excess` of the entropy over its target (eq. 18, with the logarithm
+    /// instead of the temperature, as in the published code).
     fn step(&mut self, excess: f64, rate: f64) {
         let [first, second] = &mut self.moments;
         self.steps += 1;

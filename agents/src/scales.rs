@@ -1,11 +1,11 @@
-//! The sizes of what networks see, measured once: drops are rare, and a network should see them as well as queues.
+//! Scales of the networks' inputs, measured once: drops are rare, and a network should see them as well as queues.
 
 use bufgym_env::control::FEATURES;
 use bufgym_env::convert::single;
 use bufgym_models::critic::{FRAMES, STATE};
 use bufgym_models::windows::{TAPS, WINDOW};
 
-/// Standardised inputs end here: a few samples must not decide a step.
+/// Standardised inputs are clipped here: a few samples must not decide a step.
 const MOST_INPUT: f32 = 5.0;
 
 /// Deviations of inputs and of returns at busy ports.

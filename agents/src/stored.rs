@@ -14,7 +14,7 @@ use burn::tensor::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Most bytes of the file with a SHA-256.
+/// Largest size of the file with a SHA-256, bytes.
 const MAX_CHECKSUM: u64 = 1_024;
 
 /// The reason why a learner could not be created, saved or loaded.
@@ -23,9 +23,9 @@ pub enum LearnerError {
     /// A setting is out of range.
     #[error("the setting `{name}` must be {range}")]
     Setting {
-        /// Its name.
+        /// Name of the setting.
         name: &'static str,
-        /// What would be right.
+        /// Valid range.
         range: &'static str,
     },
     /// A file cannot be read or written.
@@ -33,7 +33,7 @@ pub enum LearnerError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// A file is truncated, altered or of another version.
@@ -41,7 +41,7 @@ pub enum LearnerError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what would be right.
+        /// Description of the problem, and the expected value.
         reason: String,
     },
 }
@@ -119,14 +119,14 @@ pub(crate) struct Checked<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) form: &'a Form,
     pub(crate) sums: &'a [(String, String)],
-    /// Most bytes of a file.
+    /// Largest size of a file, bytes.
     pub(crate) most: u64,
 }
 
 impl Checked<'_> {
     pub(crate) fn read(&self, name: &str) -> Result<Vec<u8>, LearnerError> {
         let path = self.dir.join(name);
-        // Hashed first, so that a file that is not right is not taken into memory.
+        // Hashed first, so that a damaged file is not loaded into memory.
         let found = sha256_of_file(&path, self.most).map_err(io(&path))?;
         let mut sums = self.sums.iter();
         let expected = sums.find(|(file, _)| file == name).map(|(_, hash)| hash);
@@ -146,7 +146,7 @@ impl Checked<'_> {
         decode_tensors(&bytes).map_err(|error| corrupt(self.dir, name, error.to_string()))
     }
 
-    /// `empty` with the state of a file.
+    /// Returns `empty` with the state from a file.
     pub(crate) fn optimizer(
         &self,
         name: &str,
@@ -178,7 +178,7 @@ pub(crate) fn prefixed<M: Module>(
     })
 }
 
-/// The network with the parameters that have the prefix.
+/// Returns the network with the parameters that have the prefix.
 pub(crate) fn restore<M: Module>(
     module: M,
     prefix: &str,
@@ -197,8 +197,8 @@ pub(crate) fn restore<M: Module>(
     apply(module, own).map_err(|error| format!("{prefix}: {error}"))
 }
 
-/// Reads the record, checked by its SHA-256 before it is understood. A file of an older version may have none and is
-/// told by its version.
+/// Reads the record after checking its SHA-256. A file of an older version may have no checksum and is recognised by
+/// its version.
 pub(crate) fn read_record<R: DeserializeOwned>(dir: &Path, form: &Form) -> Result<R, LearnerError> {
     let json = read(&dir.join(form.record), input::MAX_JSON)?;
     let checksum = read(&dir.join(form.checksum), MAX_CHECKSUM);

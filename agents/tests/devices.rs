@@ -1,7 +1,7 @@
-//! What a graphics processor computes, beside what the processor does.
+//! Compares the results of graphics processors with those of the processor.
 //!
-//! Every device that is built in and that this machine has is checked. One that is missing is told on
-//! standard error and passed over, unless the environment variable `BUFGYM_DEVICES` names it:
+//! Every device that is built in and that this machine has is checked. A missing device is reported on standard error
+//! and skipped, unless the environment variable `BUFGYM_DEVICES` names it:
 //!
 //! ```sh
 //! BUFGYM_DEVICES=wgpu cargo test --profile device -p bufgym-agents --features wgpu --test devices
@@ -38,7 +38,7 @@ const OUTPUT: f32 = 1e-3;
 /// that the last bit turns a weight whose gradient is nearly zero by the whole step.
 const MOVEMENT: f64 = 0.05;
 
-/// Calls `check` for every device besides the processor.
+/// Calls `check` for every device except the processor.
 fn on_every_device(check: impl Fn(&Device)) {
     let required = env::var("BUFGYM_DEVICES").unwrap_or_default();
     for choice in DeviceChoice::ALL {
@@ -60,7 +60,7 @@ fn on_every_device(check: impl Fn(&Device)) {
     }
 }
 
-/// To standard error itself, which the test harness does not hold back.
+/// Writes a line to standard error itself, which the test harness does not capture.
 fn tell(line: &str) {
     let mut stderr = std::io::stderr();
     writeln!(stderr, "devices: {line}").unwrap();
@@ -176,7 +176,7 @@ fn distance(a: &[NamedTensor], b: &[NamedTensor]) -> f64 {
     sum.sqrt()
 }
 
-/// Every network has moved from `before` to `found` as it has to `expected`.
+/// Asserts that every network has moved from `before` to `found` as it has to `expected`.
 fn assert_moved_alike(before: &[NamedTensor], found: &[NamedTensor], expected: &[NamedTensor]) {
     for network in [
         "actor",
@@ -225,8 +225,8 @@ fn an_update_moves_every_network_alike() {
     });
 }
 
-/// Every device reads what another one has stored, and goes on with the optimisers' moments: without
-/// them the next step would have another length and direction.
+/// Every device reads the state that another one has stored, and continues with the optimisers' moments: without them
+/// the next step would have another length and direction.
 #[test]
 fn a_training_goes_on_on_another_device() {
     on_every_device(|device| {

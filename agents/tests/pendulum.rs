@@ -1,4 +1,4 @@
-//! The learner on a task that was made elsewhere: Gymnasium's Pendulum-v1.
+//! The learner on an external task: Gymnasium's Pendulum-v1.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -32,8 +32,8 @@ impl Pendulum {
         [self.angle.cos(), self.angle.sin(), self.speed].map(|value| value as f32)
     }
 
-    /// A step with this torque, clipped to ±2. Returns the reward. The torque is a 32-bit number there, and so are
-    /// products of it with constants.
+    /// Makes a step with this torque, clipped to ±2. Returns the reward. Gymnasium computes the torque and its products
+    /// with constants in 32 bits, and so does this step.
     fn step(&mut self, torque: f32) -> f64 {
         let torque = torque.clamp(-2.0, 2.0);
         let angle = (self.angle + PI).rem_euclid(2.0 * PI) - PI;
@@ -140,8 +140,8 @@ fn trained(seed: u64, budget: usize) -> f64 {
     sum / f64::from(episodes)
 }
 
-/// A policy that does nothing has about -1,200, one that holds the pendulum up -150. Where it has not learned to hold it
-/// from every beginning yet, an episode costs some hundreds more.
+/// A policy that does nothing scores about -1,200; one that holds the pendulum up scores -150. A policy that cannot yet
+/// hold it from every start loses some hundreds more per episode.
 #[test]
 fn five_seeds_learn_to_swing_a_pendulum_up() {
     let found: Vec<f64> = (1..=5).map(learned).collect();

@@ -86,22 +86,22 @@ pub use vector::{Layout, StepBuffers, StepSlices, VectorEnv, VectorError, Vector
 ///   [`EnvError::InvalidAction`] and nothing has happened: the same step may be tried again.
 /// * **Observations** lie in [`observation_space`](Env::observation_space) after every `reset` and
 ///   every `step`, the last of an episode included.
-/// * **End.** `terminated`: the world has reached its end; what follows is worth nothing, so a
+/// * **End.** `terminated`: the world has reached its end; nothing of value follows, so a
 ///   value function must not be bootstrapped. `truncated`: a limit from outside the task cut the
-///   episode short, and the return goes on behind the last observation, which must be
+///   episode short. The return continues after the last observation, which must be
 ///   bootstrapped with the step's own [`Info::discount`]. They are never merged into one flag.
-/// * **Rewards** are finite. Steps may last differently long (a semi-Markov process): the factor
+/// * **Rewards** are finite. Steps may differ in duration (a semi-Markov process): the factor
 ///   by which the value of the next observation counts is [`Info::discount`].
 /// * **Info** never carries what the agent needs to act; it is for learning (privileged critics),
 ///   logging and evaluation. [`Info::episode`] is there at the last step of an episode and only
 ///   there.
-/// * **Autoreset** is not this trait's business: see [`Autoreset`] and [`VectorEnv`].
-/// * **No globals.** Any number of environments live beside each other and on any thread without
+/// * **Autoreset** is not part of this trait: see [`Autoreset`] and [`VectorEnv`].
+/// * **No globals.** Any number of environments can exist at the same time and on any thread, without
 ///   influence on one another.
 ///
 /// [`checker::check_env`] tests these rules on any implementation.
 ///
-/// There is no `render`: an episode is looked at through the timeline of the simulator.
+/// There is no `render`: to look at an episode, use the timeline of the simulator.
 pub trait Env: Send {
     /// The set that every observation lies in.
     fn observation_space(&self) -> &Space;
@@ -115,16 +115,15 @@ pub trait Env: Send {
         None
     }
 
-    /// How many components the reward is given in ([`Info::port_rewards`]), such as one per port;
-    /// zero when it has none.
+    /// Returns the number of components of the reward ([`Info::port_rewards`]), such as one per port; zero if it has
+    /// none.
     fn reward_components(&self) -> usize {
         0
     }
 
     /// Begins an episode and returns its first observation.
     ///
-    /// With a `seed` the sequence of episodes is started again from that seed, without one it goes
-    /// on.
+    /// With a `seed` the sequence of episodes is started again from that seed. Without one, the sequence continues.
     ///
     /// # Errors
     /// [`EnvError`] when no episode can be started with these options; the environment then needs
@@ -139,7 +138,7 @@ pub trait Env: Send {
     fn step(&mut self, action: &[f32]) -> Result<Step<'_>, EnvError>;
 }
 
-/// An environment whose exact state can be kept and taken up again.
+/// An environment whose exact state can be saved and restored.
 pub trait Resumable: Env {
     /// The state in a form that can be stored.
     type Snapshot: Clone + Serialize + for<'de> Deserialize<'de> + Send;
@@ -147,8 +146,8 @@ pub trait Resumable: Env {
     /// The state at this moment.
     fn snapshot(&self) -> Self::Snapshot;
 
-    /// Goes to the state of `snapshot`: whatever follows is bit for bit what would have followed
-    /// there. Returns the observation and info of that state, or `None` when no episode had been
+    /// Restores the state of `snapshot`: whatever follows is bit for bit what would have followed there. Returns the
+    /// observation and info of that state, or `None` when no episode had been started.
     /// started.
     ///
     /// # Errors
@@ -156,24 +155,24 @@ pub trait Resumable: Env {
     fn restore(&mut self, snapshot: &Self::Snapshot) -> Result<Option<Reset<'_>>, EnvError>;
 }
 
-/// What may be asked of one [`Env::reset`]. An environment ignores what it does not know.
+/// Options of one [`Env::reset`]. An environment ignores options that it does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResetOptions {
-    /// Play exactly this trace, by its index in the split; the sequence goes on behind it
-    /// afterwards as if it had not been played.
+    /// Play exactly this trace, by its index in the split. Afterwards the sequence continues as if the trace had not
+    /// been played.
     pub trace: Option<u64>,
 }
 
-/// What [`Env::reset`] returns.
+/// Result of [`Env::reset`].
 #[derive(Clone, Copy, Debug)]
 pub struct Reset<'a> {
     /// The first observation, flat, in the shape of the observation space.
     pub observation: &'a [f32],
-    /// All that is not needed to act.
+    /// Data that is not needed to act.
     pub info: &'a Info,
 }
 
-/// What [`Env::step`] returns.
+/// Result of [`Env::step`].
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     /// The observation after the step, flat, in the shape of the observation space.
@@ -184,21 +183,22 @@ pub struct Step<'a> {
     pub terminated: bool,
     /// The episode was cut short by a limit: bootstrap.
     pub truncated: bool,
-    /// All that is not needed to act.
+    /// Data that is not needed to act.
     pub info: &'a Info,
 }
 
 impl Step<'_> {
-    /// Whether the episode is over, for whichever reason.
+    /// Returns true if the episode is over, for whichever reason.
     pub fn done(&self) -> bool {
         self.terminated || self.truncated
     }
 }
 
-/// Gymnasium's info dictionary, with fields in place of keys.
+/// Gymnasium's info dictionary, with fields instead of keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Info {
-    /// What only the simulator knows, for critics; flat, in the shape of the privileged space.
+    /// Privileged observation: state that only the simulator knows, for critics; flat, in the shape of the privileged
+    /// space.
     pub privileged: Vec<f32>,
     /// The components of the step's reward, [`Env::reward_components`] values; zeros after a
     /// reset.
@@ -209,19 +209,18 @@ pub struct Info {
     /// The weight of the step's entropy bonus; 0 after a reset, 1 where all steps last equally
     /// long.
     pub entropy_weight: f32,
-    /// How long the step lasted in the simulated world; zero after a reset.
+    /// Duration of the step in simulated time; zero after a reset.
     pub elapsed: Time,
-    /// After a reset: at least one trace ended without a decision and was passed over.
+    /// After a reset: true if at least one trace ended without a decision and was skipped.
     pub no_decision: bool,
-    /// After a reset: how many traces were passed over.
+    /// After a reset: number of skipped traces.
     pub skipped: u64,
     /// Statistics of the episode, at its last step.
     pub episode: Option<EpisodeStats>,
 }
 
 impl Info {
-    /// Puts the fields into the state of a reset that passed over `skipped` traces, and keeps the
-    /// allocations.
+    /// Puts the fields into the state of a reset that skipped `skipped` traces, and keeps the allocations.
     pub fn begin(&mut self, skipped: u64) {
         self.port_rewards.fill(0.0);
         self.discount = 1.0;
@@ -232,7 +231,7 @@ impl Info {
         self.episode = None;
     }
 
-    /// Takes over what is known of an interval.
+    /// Copies the reward, discount and duration of an interval.
     fn describe(&mut self, interval: &IntervalReward) {
         self.port_rewards.copy_from_slice(&interval.port_rewards);
         self.discount = interval.discount;
@@ -268,12 +267,11 @@ pub struct EpisodeStats {
     pub packets_forwarded: u64,
     /// Simulated time in seconds.
     pub simulated_s: f64,
-    /// At least one trace was passed over right before this episode, because it ended without a
-    /// decision.
+    /// True if at least one trace was skipped right before this episode, because it ended without a decision.
     pub no_decision: bool,
 }
 
-/// Why an environment did not do what it was asked to.
+/// The reason why an environment could not fulfil a request.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvError {
     /// No episode is running.

@@ -1,8 +1,7 @@
 //! The gym: a simulated shared-memory switch under NDT's two-level control, exposed as a vectorised,
 //! Gymnasium-style environment.
 //!
-//! - [`control`]: the control loop: when a decision is due, what the policy sees, what it sets, what
-//!   it earns.
+//! - [`control`]: the control loop: trigger, observation, actions and reward.
 //! - [`gym`]: environments, wrappers, the registry and the checker.
 //!
 //! The simulator itself is the crate [`bufgym_sim`], whose conversions of numbers ([`convert`]) the

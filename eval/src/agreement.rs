@@ -1,4 +1,4 @@
-//! Whether a prediction agrees with a measurement: the same policies on the same traces, twice.
+//! Measures whether a prediction agrees with a measurement: the same policies on the same traces, twice.
 
 use bufgym_sim::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::stats::{self, Interval, RESAMPLES};
 
-/// Most policies whose orders are all gone through; of more, a sample is.
+/// Largest number of policies for which all orders are enumerated; above it, a sample is drawn.
 const EXACT: usize = 8;
 /// Size of that sample.
 const ORDERS: usize = 100_000;
@@ -17,26 +17,26 @@ const ORDERS: usize = 100_000;
 pub struct Pairs {
     /// The policy.
     pub policy: String,
-    /// As it was measured.
+    /// Measured values.
     pub measured: Vec<f64>,
-    /// As it was predicted.
+    /// Predicted values.
     pub predicted: Vec<f64>,
 }
 
-/// A policy in both.
+/// A policy that was measured and predicted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AgreementRow {
     /// The policy.
     pub policy: String,
     /// Mean over the traces of the measured mean FCT, milliseconds.
     pub measured_ms: f64,
-    /// The same of the predicted one.
+    /// Mean over the traces of the predicted mean FCT, milliseconds.
     pub predicted_ms: f64,
     /// Mean over the traces of the measured ratio to the baseline.
     pub measured_ratio: Interval,
-    /// The same of the predicted one.
+    /// Mean over the traces of the predicted ratio to the baseline.
     pub predicted_ratio: Interval,
-    /// What was predicted over what was measured, as a ratio of the means over the traces.
+    /// Predicted over measured mean FCT, as a ratio of the means over the traces.
     pub error: Interval,
 }
 
@@ -45,16 +45,16 @@ pub struct AgreementRow {
 pub struct Agreement {
     /// The policies in the order given, the baseline first.
     pub rows: Vec<AgreementRow>,
-    /// Kendall's τ of the orders of the policies by mean FCT: 1 where they are the same, -1 where one is
-    /// the other turned round; NaN for fewer than two policies.
+    /// Kendall's τ of the orders of the policies by mean FCT: 1 if they are the same, -1 if one is the
+    /// reverse of the other; NaN for fewer than two policies.
     pub kendall: f64,
-    /// Share of all orders whose τ is as large: how likely chance alone agrees as well.
+    /// Share of all orders whose τ is at least as large: the probability that chance alone agrees as well.
     pub chance: f64,
 }
 
 impl Agreement {
-    /// Of these policies, the first of which is the baseline. `None` if there is none, if they differ in
-    /// their numbers of traces, or if a value is not finite.
+    /// Compares these policies, the first of which is the baseline. Returns `None` if there is no policy, if
+    /// they differ in their numbers of traces, or if a value is not finite.
     pub fn of(policies: &[Pairs], seed: u64) -> Option<Agreement> {
         let baseline = policies.first()?;
         let rows = policies.iter().map(|pairs| row(pairs, baseline, seed));
@@ -89,8 +89,8 @@ fn row(pairs: &Pairs, baseline: &Pairs, seed: u64) -> Option<AgreementRow> {
     })
 }
 
-/// Kendall's τ-a of two lists of the same length: concordant pairs minus discordant ones, over all pairs
-/// (Kendall 1938). NaN for fewer than two values.
+/// Returns Kendall's τ-a of two lists of the same length: concordant pairs minus discordant ones, over all
+/// pairs (Kendall 1938). NaN for fewer than two values.
 pub fn kendall(a: &[f64], b: &[f64]) -> f64 {
     let mut score = 0.0;
     let mut pairs = 0.0;
@@ -112,7 +112,8 @@ fn sign(difference: f64) -> f64 {
     }
 }
 
-/// Share of the orders of `b` whose τ with `a` is at least `observed`: of all orders, or of a sample.
+/// Returns the share of the orders of `b` whose τ with `a` is at least `observed`: of all orders, or of a
+/// sample.
 fn chance(a: &[f64], b: &[f64], observed: f64, seed: u64) -> f64 {
     let reached = |order: &[f64]| f64::from(u8::from(kendall(a, order) >= observed - 1e-12));
     let mut order = b.to_vec();
@@ -132,7 +133,7 @@ fn chance(a: &[f64], b: &[f64], observed: f64, seed: u64) -> f64 {
     hits.sum::<f64>() / ORDERS as f64
 }
 
-/// Heap's algorithm.
+/// Visits every order (Heap's algorithm).
 fn every_order(values: &mut Vec<f64>, length: usize, visit: &mut impl FnMut(&[f64])) {
     if length <= 1 {
         return visit(values);

@@ -1,4 +1,5 @@
-//! Whether the flows of a trace start one by one or in groups, and results apart for both.
+//! Distinguishes traces whose flows start one by one from traces whose flows start in groups, with results
+//! for both.
 
 use bufgym_sim::traffic::Trace;
 use serde::{Deserialize, Serialize};
@@ -6,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::data::TraceResult;
 use crate::stats::{self, Interval};
 
-/// How the flows of a trace arrive (`arrivals` of a scenario). With `mixed`, a trace is one or the
+/// Arrival pattern of the flows of a trace (`arrivals` of a scenario). With `mixed`, a trace is one or the
 /// other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrivals {
-    /// Every flow starts on its own.
+    /// Every flow starts independently.
     #[default]
     Spread,
     /// Flows start together in groups.
@@ -19,10 +20,10 @@ pub enum Arrivals {
 }
 
 impl Arrivals {
-    /// Both, in the order of tables.
+    /// Both patterns, in the order of tables.
     pub const ALL: [Arrivals; 2] = [Arrivals::Spread, Arrivals::Synchronised];
 
-    /// Of a trace: groups are numbered in it.
+    /// Returns the pattern of a trace: in synchronised traces, flows have group numbers.
     pub fn of(trace: &Trace) -> Arrivals {
         match trace.flows.iter().any(|flow| flow.query >= 0) {
             true => Arrivals::Synchronised,
@@ -30,7 +31,7 @@ impl Arrivals {
         }
     }
 
-    /// The word for tables.
+    /// Returns the word for tables.
     pub fn name(self) -> &'static str {
         match self {
             Arrivals::Spread => "spread",
@@ -53,7 +54,7 @@ pub struct ByArrivals {
 }
 
 impl ByArrivals {
-    /// One for every kind among `results` of one policy; none where all are of one kind.
+    /// Returns one entry for every kind among `results` of one policy; none if all are of one kind.
     pub(crate) fn split(results: &[&TraceResult], resamples: usize, seed: u64) -> Vec<ByArrivals> {
         let of_kind = |arrivals: Arrivals| {
             let own: Vec<&TraceResult> = results

@@ -1,11 +1,11 @@
 //! Batches of simulations that other machines can run.
 //!
-//! An [evaluation](mod@crate::evaluate) and the figures of [papers](crate::papers) come down to the same: policies run on
-//! generated traces, and every run is reduced to a quantity. A [`Batch`] says which policies, which traces and what is
-//! measured, in a form that another process reads. [`Elsewhere`] has such a batch run; whoever receives it, or a part
-//! of it, calls [`Batch::run`]. Where there is no other machine nothing of this is used: runs then go straight from
-//! traces in memory to what is measured. Both ways end in the same function for each quantity, so they give the same
-//! bits.
+//! An [evaluation](mod@crate::evaluate) and the figures of [papers](crate::papers) do the same: they run
+//! policies on generated traces and reduce every run to a quantity. A [`Batch`] lists the policies, the
+//! traces and the quantity in a form that another process reads. [`Elsewhere`] runs such a batch on other
+//! machines. A machine that receives it, or a part of it, calls [`Batch::run`]. Without other machines none
+//! of this is used: runs then go directly from traces in memory to the quantity. Both ways end in the same
+//! function for each quantity, so they give the same bits.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -25,28 +25,28 @@ use crate::papers::ndt::{DropsRun, IncastRun, PacketIntervals, PredictedRun, Que
 use crate::papers::runs::MeanFct;
 use crate::portable::{NotPortable, PortableEntrant};
 
-/// What is measured in every run of a batch.
+/// The quantity that every run of a batch measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum What {
-    /// What an evaluation compares.
+    /// The metrics of an evaluation.
     Comparison,
     /// The mean FCT.
     MeanFct,
-    /// What the figures of networks need.
+    /// The metrics for the figures of networks.
     Network,
-    /// What Fig. 8(d) of NDT needs.
+    /// The metrics for Fig. 8(d) of NDT.
     NdtIncast,
-    /// What Fig. 10 of NDT needs.
+    /// The metrics for Fig. 10 of NDT.
     NdtQueues,
-    /// What Fig. 11 of NDT needs.
+    /// The metrics for Fig. 11 of NDT.
     NdtDrops,
-    /// What Fig. 9 of NDT has beside a measured run.
+    /// The predicted metrics that Fig. 9 of NDT shows next to a measured run.
     NdtTestbed,
     /// Times between decisions at every packet event.
     PacketIntervals,
 }
 
-/// A policy on a trace: indices into what the batch has, and the trace.
+/// A policy on a trace: indices into the lists of the batch, and the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Simulation {
     pub(crate) scenario: usize,
@@ -57,42 +57,42 @@ pub(crate) struct Simulation {
     pub(crate) seed: u64,
 }
 
-/// Simulations with everything that they need, and what is measured in each.
+/// Simulations with everything that they need, and the quantity that each measures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Batch {
     what: What,
-    /// As TOML.
+    /// Scenarios in TOML.
     scenarios: Vec<String>,
     policies: Vec<PortableEntrant>,
-    /// Of Credence in networks.
+    /// Forests of Credence in networks.
     forests: Option<Forests>,
     runs: Vec<Simulation>,
 }
 
-/// Why a batch has no results. Its text is one line.
+/// An error that leaves a batch without results. Its text is one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BatchError {
     /// A policy cannot be sent, or does not fit its scenario.
     #[error("{0}")]
     Unfit(String),
-    /// A simulation failed as it would anywhere, or there are no machines any more.
+    /// A simulation failed as it would anywhere, or no machine is left.
     #[error("{0}")]
     Failed(String),
-    /// What was sent is no batch that this program understands.
+    /// The received data are no batch that this program understands.
     #[error("{0}")]
     Senseless(String),
 }
 
-/// Takes the result of a run: its number in the batch, and bytes as [`Batch::run`] gives them. No further results are
-/// wanted where it breaks.
+/// Takes the result of a run: its number in the batch, and bytes as [`Batch::run`] returns them. Returning a
+/// break declines further results.
 pub type OnResult<'a> = &'a mut dyn FnMut(usize, &[u8]) -> ControlFlow<()>;
 
-/// Machines that run simulations in place of this one.
+/// Machines that run simulations instead of this one.
 pub trait Elsewhere: Sync {
-    /// Runs a batch. Results are given as they come, in any order, each once.
+    /// Runs a batch. Passes on each result once, as it arrives, in any order.
     ///
     /// # Errors
-    /// When a simulation fails, or there are no machines any more.
+    /// Fails if a simulation fails, or if no machine is left.
     fn run(&self, batch: &Batch, on_result: OnResult<'_>) -> Result<(), BatchError>;
 }
 
@@ -101,28 +101,28 @@ pub(crate) struct Running<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) policy: &'a Entrant,
     pub(crate) trace: &'a NumberedTrace,
-    /// Where the quantity [has them](Quantity::PORTS) and the scenario is no network.
+    /// Isolated ports, if the quantity [needs them](Quantity::PORTS) and the scenario is no network.
     pub(crate) ports: Option<&'a IsolatedPorts>,
-    /// Of Credence in networks.
+    /// Forests of Credence in networks.
     pub(crate) forests: Option<&'a Forests>,
 }
 
-/// What a run is reduced to.
+/// The quantity that a run is reduced to.
 pub(crate) trait Quantity: Serialize + DeserializeOwned + Send {
-    /// Its name in a batch.
+    /// Identifier in a batch.
     const WHAT: What;
-    /// Whether it is relative to the ports of the trace alone.
+    /// True if the quantity is relative to the isolated ports of the trace.
     const PORTS: bool = false;
 
     /// Runs the policy to the end of the trace.
     ///
     /// # Errors
-    /// When the policy or the trace does not fit the scenario.
+    /// Fails if the policy or the trace does not fit the scenario.
     fn measure(run: &Running<'_>) -> Result<Self, SimError>;
 }
 
 impl Batch {
-    /// No simulations yet.
+    /// Builds a batch without simulations.
     pub(crate) fn new(what: What) -> Batch {
         Batch {
             what,
@@ -133,10 +133,10 @@ impl Batch {
         }
     }
 
-    /// Every policy on every trace of a scenario: by trace, then by policy.
+    /// Builds a batch of every policy on every trace of a scenario: by trace, then by policy.
     ///
     /// # Errors
-    /// When a policy cannot be sent.
+    /// Fails if a policy cannot be sent.
     pub(crate) fn crossed(
         what: What,
         scenario: &Scenario,
@@ -161,7 +161,7 @@ impl Batch {
         Ok(batch)
     }
 
-    /// With these forests for Credence in networks.
+    /// Sets the forests for Credence in networks.
     #[must_use]
     pub(crate) fn with_forests(mut self, forests: Option<Forests>) -> Batch {
         self.forests = forests;
@@ -177,7 +177,7 @@ impl Batch {
     /// Returns the index of the policy in this batch.
     ///
     /// # Errors
-    /// When it cannot be sent.
+    /// Fails if the policy cannot be sent.
     pub(crate) fn add_policy(&mut self, policy: &Entrant) -> Result<usize, BatchError> {
         self.policies.push(policy.portable()?);
         Ok(self.policies.len() - 1)
@@ -187,20 +187,20 @@ impl Batch {
         self.runs.push(run);
     }
 
-    /// Number of simulations.
+    /// Returns the number of simulations.
     pub fn len(&self) -> usize {
         self.runs.len()
     }
 
-    /// Whether there are no simulations.
+    /// Returns true if there are no simulations.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Some of the simulations, by their numbers, with what these need.
+    /// Returns some of the simulations, selected by their numbers, with everything that they need.
     ///
     /// # Panics
-    /// When a number is [`len`](Batch::len) or larger.
+    /// Panics if a number is [`len`](Batch::len) or larger.
     #[must_use]
     pub fn part(&self, numbers: &[usize]) -> Batch {
         let mut part = Batch::new(self.what).with_forests(self.forests.clone());
@@ -228,7 +228,7 @@ impl Batch {
     /// bytes in the format of postcard.
     ///
     /// # Errors
-    /// When a simulation fails, and [`BatchError::Senseless`] when the batch makes no sense.
+    /// Fails if a simulation fails. Returns [`BatchError::Senseless`] if the batch makes no sense.
     pub fn run(&self) -> Result<Vec<Vec<u8>>, BatchError> {
         match self.what {
             What::Comparison => self.each::<Compared>(),
@@ -273,7 +273,7 @@ impl Batch {
         Ok(all.into_iter().map(|(_, bytes)| bytes).collect())
     }
 
-    /// Scenarios and policies, ready to run.
+    /// Reads scenarios and policies, ready to run.
     fn read(&self) -> Result<(Vec<Scenario>, Vec<Entrant>), BatchError> {
         let scenario = |text: &String| Scenario::from_toml_str(text, "a scenario of the head");
         let scenarios = self.scenarios.iter().map(scenario);
@@ -290,7 +290,7 @@ impl Batch {
         }
     }
 
-    /// Numbers of the simulations of each trace.
+    /// Returns the numbers of the simulations of each trace.
     fn by_trace(&self) -> Vec<Vec<usize>> {
         let mut groups: BTreeMap<(usize, u64, u64), Vec<usize>> = BTreeMap::new();
         for (number, run) in self.runs.iter().enumerate() {
@@ -301,7 +301,7 @@ impl Batch {
     }
 }
 
-/// The trace of a simulation, with what the quantity is relative to.
+/// Generates the trace of a simulation, with the isolated ports if the quantity is relative to them.
 fn generated<T: Quantity>(
     scenario: &Scenario,
     run: Simulation,
@@ -317,10 +317,11 @@ fn generated<T: Quantity>(
     Ok((trace, ports))
 }
 
-/// Has a batch run and takes its results, in the order of the simulations. `on_result` gets each as it comes.
+/// Runs a batch elsewhere and collects its results in the order of the simulations. Calls `on_result` for
+/// each as it arrives.
 ///
 /// # Errors
-/// When the batch has no results, and those of `on_result`.
+/// Fails if the batch has no results, and returns the errors of `on_result`.
 pub(crate) fn gather<T: Quantity, E: From<BatchError>>(
     machines: &dyn Elsewhere,
     batch: &Batch,

@@ -39,20 +39,20 @@ pub enum Role {
 pub struct Entry {
     /// The policy string, in its canonical form; unique within an evaluation.
     pub policy: String,
-    /// Its name in tables and figures, unique within an evaluation; empty in reports of earlier versions.
+    /// Name in tables and figures, unique within an evaluation; empty in reports of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
-    /// Its role.
+    /// Role in the comparison.
     pub role: Role,
-    /// How a learned or tuned policy was made; empty for other rules.
+    /// Description of how a learned or tuned policy was made; empty for other rules.
     pub origin: String,
-    /// What a network was trained for, and its seed.
+    /// Training objective and seed of a network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training: Option<Training>,
 }
 
 impl Entry {
-    /// The label; where there is none, the policy string.
+    /// Returns the label, or the policy string if there is none.
     pub fn label(&self) -> &str {
         match self.label.as_str() {
             "" => &self.policy,
@@ -61,8 +61,8 @@ impl Entry {
     }
 }
 
-/// The numbers of one policy on one trace. A metric is `None` where the trace has no flow of its
-/// class, and all of them are where the policy failed the trace.
+/// The numbers of one policy on one trace. A metric is `None` if the trace has no flow of its class. All
+/// metrics are `None` if the policy failed the trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceResult {
     /// The policy string.
@@ -71,7 +71,7 @@ pub struct TraceResult {
     pub trace: u64,
     /// Seed that generates the trace.
     pub seed: u64,
-    /// How its flows arrive.
+    /// Arrival pattern of the flows.
     #[serde(default)]
     pub arrivals: Arrivals,
     /// Flows in the trace.
@@ -114,10 +114,10 @@ pub struct TraceResult {
     /// The metrics of the other objectives.
     #[serde(flatten)]
     pub objectives: ObjectiveMetrics,
-    /// Pauses and occupancy, where some packets are not to be lost.
+    /// Pauses and occupancy, if some packets are lossless.
     #[serde(flatten)]
     pub lossless: LosslessMetrics,
-    /// Why the trace counts as failed, if it does: some flows did not finish.
+    /// Reason why the trace counts as failed, if it does: some flows did not finish.
     pub failure: Option<String>,
 }
 
@@ -153,11 +153,11 @@ pub struct PolicySummary {
     pub p99_ratio_to_dt: Option<Interval>,
     /// The smallest ratio of mean FCTs on any trace.
     pub best_ratio: Option<f64>,
-    /// The largest.
+    /// The largest ratio of mean FCTs on any trace.
     pub worst_ratio: Option<f64>,
     /// Traces won, tied and lost against DT (α = 1).
     pub tally: Tally,
-    /// Share won of the traces that are not ties.
+    /// Share of won traces among those that are not ties.
     pub share_won: Option<f64>,
     /// Share captured of the headroom between DT (α = 1) and the unlimited buffer.
     pub headroom: Option<f64>,
@@ -173,7 +173,7 @@ pub struct PolicySummary {
     /// Part of the mean FCT that flows waited for timers that expired.
     #[serde(default)]
     pub timeout_share: Option<f64>,
-    /// Mean FCT by the arrivals of a trace; empty where all traces are alike.
+    /// Mean FCT by the arrivals of a trace; empty if all traces are alike.
     #[serde(default)]
     pub by_arrivals: Vec<ByArrivals>,
     /// Mean over traces of the 99th percentile of the occupancy, as a fraction of the buffer.
@@ -185,19 +185,19 @@ pub struct PolicySummary {
     /// Means over traces of the metrics of the other objectives.
     #[serde(flatten)]
     pub objectives: ObjectiveMetrics,
-    /// The same relative to DT's (α = 1).
+    /// Means over traces of the metrics of the other objectives relative to DT's (α = 1).
     #[serde(flatten)]
     pub objective_ratios: ObjectiveRatios,
-    /// Means of pauses and occupancy, where some packets are not to be lost.
+    /// Means of pauses and occupancy, if some packets are lossless.
     #[serde(flatten)]
     pub lossless: LosslessMetrics,
-    /// The same relative to DT's (α = 1).
+    /// Means of pauses and occupancy relative to DT's (α = 1).
     #[serde(flatten)]
     pub lossless_ratios: LosslessRatios,
 }
 
 impl TraceResult {
-    /// All slowdowns of the run.
+    /// Returns all slowdowns of the run.
     pub fn slowdowns(&self) -> Slowdowns {
         Slowdowns {
             all: self.all_flows,
@@ -208,7 +208,7 @@ impl TraceResult {
 }
 
 impl PolicySummary {
-    /// Means of all slowdowns.
+    /// Returns the means of all slowdowns.
     pub fn slowdowns(&self) -> Slowdowns {
         Slowdowns {
             all: self.all_flows,
@@ -223,13 +223,13 @@ impl PolicySummary {
 pub struct Versus {
     /// The learned policy.
     pub policy: String,
-    /// The other one.
+    /// The other policy.
     pub against: String,
-    /// Mean over traces of mean FCT / mean FCT of the other.
+    /// Mean over traces of mean FCT / mean FCT of the other policy.
     pub ratio: Interval,
-    /// Traces won, tied and lost against the other.
+    /// Traces won, tied and lost against the other policy.
     pub tally: Tally,
-    /// The metrics of the other objectives, relative to the other's.
+    /// The metrics of the other objectives, relative to the other policy's.
     #[serde(default)]
     pub objectives: PairedObjectives,
 }
@@ -275,7 +275,7 @@ pub struct TriggerIntervals {
     pub percentiles_ms: Vec<f64>,
 }
 
-/// Facts that depend on the machine and not on the seed.
+/// Facts that depend on the machine, not on the seed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
     /// Wall-clock time of the evaluation in seconds.
@@ -288,9 +288,9 @@ pub struct Timing {
 /// its seed; it does not depend on the number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// [`FORMAT`].
+    /// Name of the file format, [`FORMAT`].
     pub format: String,
-    /// [`VERSION`].
+    /// Version of the file format, [`VERSION`].
     pub version: u32,
     /// Name and version of the program.
     pub software: String,
@@ -306,9 +306,9 @@ pub struct Evaluation {
     pub resamples: usize,
     /// One per policy: learned ones first, then rules, baseline and reference last.
     pub policies: Vec<PolicySummary>,
-    /// Learned policies against the rules, and against the learned ones before them.
+    /// Learned policies against the rules, and against the learned policies before them.
     pub versus: Vec<Versus>,
-    /// Networks whose trainings differ in the seed only, taken together.
+    /// Groups of networks whose trainings differ in the seed only.
     #[serde(default)]
     pub seeds: Vec<SeedGroup>,
     /// One per policy and trace, by policy in the order above, then by trace.
@@ -322,40 +322,40 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// The results of one policy by trace.
+    /// Returns the results of one policy by trace.
     pub fn results_of<'a>(&'a self, policy: &'a str) -> impl Iterator<Item = &'a TraceResult> {
         self.results
             .iter()
             .filter(move |result| result.policy == policy)
     }
 
-    /// The results that count as failed.
+    /// Returns the results that count as failed.
     pub fn failures(&self) -> impl Iterator<Item = &TraceResult> {
         self.results
             .iter()
             .filter(|result| result.failure.is_some())
     }
 
-    /// The summary of one policy.
+    /// Returns the summary of one policy.
     pub fn policy(&self, policy: &str) -> Option<&PolicySummary> {
         self.policies
             .iter()
             .find(|summary| summary.entry.policy == policy)
     }
 
-    /// The label of a policy; where there is none, the policy string.
+    /// Returns the label of a policy, or the policy string if there is none.
     pub fn label<'a>(&'a self, policy: &'a str) -> &'a str {
         self.policy(policy)
             .map_or(policy, |summary| summary.entry.label())
     }
 
-    /// Whether some packets of the scenario are not to be lost.
+    /// Returns true if some packets of the scenario are lossless.
     pub fn has_lossless(&self) -> bool {
         let mut measured = self.results.iter();
         measured.any(|result| result.lossless.pauses.is_some())
     }
 
-    /// The learned policies.
+    /// Returns the learned policies.
     pub fn learned(&self) -> impl Iterator<Item = &PolicySummary> {
         self.policies
             .iter()

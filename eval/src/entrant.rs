@@ -42,16 +42,16 @@ pub const INTEGER: &str = "ndt-int8";
 /// Name of a linear rule in policy strings.
 pub const LINEAR: &str = "linear";
 
-/// What to record of a run, and when a learned policy decides in it.
+/// Settings for the recording of a run, and for the decisions of a learned policy in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
-    /// Interval of the timeline, if there is to be one.
+    /// Interval of the timeline, if one is recorded.
     pub timeline: Option<Time>,
-    /// Whether to record every lost packet.
+    /// If true, every lost packet is recorded.
     pub drops: bool,
-    /// When lossless ingress queues are looked at, if they are.
+    /// Sampling times of lossless ingress queues, if they are sampled.
     pub ingress: Option<IngressSampling>,
-    /// When decisions are due; rules decide at every packet.
+    /// Trigger mode of decisions; rules decide at every packet.
     pub trigger: TriggerMode,
 }
 
@@ -86,7 +86,7 @@ enum Decider {
 }
 
 impl Decider {
-    /// A fresh copy for one run.
+    /// Returns a fresh copy for one run.
     fn controller(&self) -> Box<dyn Controller> {
         match self {
             Decider::Network(actor) => actor.clone(),
@@ -107,25 +107,25 @@ impl Entrant {
         }
     }
 
-    /// The same policy with this label in tables and figures.
+    /// Sets the label in tables and figures.
     #[must_use]
     pub fn labelled(mut self, label: &str) -> Entrant {
         label.clone_into(&mut self.label);
         self
     }
 
-    /// A fixed rule.
+    /// Builds a fixed rule.
     pub fn rule(spec: PolicySpec) -> Entrant {
         Entrant::new(&spec.to_string(), Kind::Rule(spec))
     }
 
-    /// A rule with parameters that were tuned on training traces.
+    /// Builds a rule with parameters that were tuned on training traces.
     pub fn tuned(spec: PolicySpec) -> Entrant {
         Entrant::new(&spec.to_string(), Kind::Tuned(spec))
     }
 
-    /// A network that acts on its mean, over Dynamic Threshold. `name` is its policy string,
-    /// `origin` says in a few words how it was trained.
+    /// Builds a network that acts on its mean, on top of Dynamic Threshold. `name` is the policy string,
+    /// `origin` describes the training in a few words.
     pub fn learned(name: &str, actor: FastActor, origin: &str) -> Entrant {
         let kind = Kind::Learned {
             decider: Decider::Network(Box::new(actor)),
@@ -136,7 +136,7 @@ impl Entrant {
         Entrant::new(name, kind)
     }
 
-    /// A linear rule over the heuristic that it was tuned with, under the given policy string.
+    /// Builds a linear rule on top of the heuristic that it was tuned with, under the given policy string.
     pub fn linear(name: &str, file: &LinearFile) -> Entrant {
         let kind = Kind::Learned {
             decider: Decider::Linear(Box::new(file.rule.clone())),
@@ -156,7 +156,7 @@ impl Entrant {
         Entrant::new(name, kind)
     }
 
-    /// An integer network over the heuristic that its weights were trained with, under the given
+    /// Builds an integer network on top of the heuristic that its weights were trained with, under the given
     /// policy string.
     pub fn integer(name: &str, file: &IntegerFile) -> Entrant {
         let kind = Kind::Learned {
@@ -168,7 +168,7 @@ impl Entrant {
         Entrant::new(name, kind)
     }
 
-    /// A network from an ONNX file over the heuristic that it is for, under the given policy string.
+    /// Builds a network from an ONNX file on top of the file's heuristic, under the given policy string.
     pub fn onnx(name: &str, network: &OnnxNetwork) -> Entrant {
         let kind = Kind::Learned {
             decider: Decider::Onnx(network.clone()),
@@ -179,11 +179,10 @@ impl Entrant {
         Entrant::new(name, kind)
     }
 
-    /// A checkpoint rounded to integers exactly as `bufgym export` rounds it, under the given policy
-    /// string.
+    /// Rounds a checkpoint to integers exactly like `bufgym export`, under the given policy string.
     ///
     /// # Errors
-    /// When its scenario cannot be run or its network cannot be rounded.
+    /// Fails if the scenario of the checkpoint cannot be run or the network cannot be rounded.
     pub fn rounded(
         name: &str,
         weights: ActorWeights,
@@ -206,9 +205,9 @@ impl Entrant {
         Ok(Entrant::integer(name, &source.integer))
     }
 
-    /// A policy of the caller's own over Dynamic Threshold: `make` is called for every run. What it decides
-    /// has to follow from what it is shown, so that runs do not depend on each other. `origin` says in a few
-    /// words where it comes from.
+    /// Builds a policy from the caller's controller, on top of Dynamic Threshold. `make` is called for every
+    /// run. A decision may depend on the observations only, so that runs do not depend on each other.
+    /// `origin` describes the source in a few words.
     pub fn own(
         name: &str,
         origin: &str,
@@ -223,7 +222,7 @@ impl Entrant {
         Entrant::new(name, kind)
     }
 
-    /// The same learned policy over another heuristic; rules stay what they are.
+    /// Puts the same learned policy on top of another heuristic; rules stay unchanged.
     #[must_use]
     pub fn over(mut self, heuristic: BasePolicy) -> Entrant {
         if let Kind::Learned { low_level, .. } = &mut self.kind {
@@ -232,18 +231,18 @@ impl Entrant {
         self
     }
 
-    /// DT with α = 1, which every ratio is relative to.
+    /// Returns DT with α = 1, which every ratio is relative to.
     pub fn baseline() -> Entrant {
         Entrant::rule(PolicySpec::baseline())
     }
 
-    /// The reference line: complete sharing with a buffer that never fills.
+    /// Returns the reference: complete sharing with a buffer that never fills.
     pub fn unlimited() -> Entrant {
         Entrant::rule(PolicySpec::unlimited())
     }
 
-    /// The policy of a checkpoint that is already loaded, under the given policy string, over the
-    /// heuristic that it was trained with.
+    /// Builds the policy of a loaded checkpoint, under the given policy string, on top of the heuristic that
+    /// it was trained with.
     pub fn from_checkpoint(name: &str, weights: &ActorWeights, manifest: &Manifest) -> Entrant {
         let actor = FastActor::new(weights);
         let entrant = Entrant::learned(name, actor, &origin(manifest));
@@ -290,11 +289,11 @@ impl Entrant {
         Ok(Entrant::linear(policy, &loaded))
     }
 
-    /// Checks what can be checked before a run: that a network from an ONNX file can decide about so many
-    /// ports as the switches of the scenario have.
+    /// Checks, before a run, whether a network from an ONNX file can decide for the numbers of ports that the
+    /// switches of the scenario have.
     ///
     /// # Errors
-    /// When it cannot.
+    /// Fails if the network cannot decide for one of these numbers.
     pub fn check(&self, scenario: &Scenario) -> Result<(), EntrantError> {
         match &self.kind {
             Kind::Learned {
@@ -305,17 +304,17 @@ impl Entrant {
         }
     }
 
-    /// The policy string in its canonical form.
+    /// Returns the policy string in its canonical form.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The label that was given; empty where there is none.
+    /// Returns the label; empty if none was given.
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// The policy's role in a comparison.
+    /// Returns the policy's role in a comparison.
     pub fn role(&self) -> Role {
         match &self.kind {
             Kind::Learned { .. } => Role::Learned,
@@ -325,7 +324,7 @@ impl Entrant {
         }
     }
 
-    /// The rule, where it is one.
+    /// Returns the rule, if the policy is one.
     pub fn spec(&self) -> Option<&PolicySpec> {
         match &self.kind {
             Kind::Rule(spec) | Kind::Tuned(spec) => Some(spec),
@@ -333,7 +332,7 @@ impl Entrant {
         }
     }
 
-    /// The network of a learned policy that has one, and the heuristic whose α it sets.
+    /// Returns the network of a learned policy that has one, and the heuristic whose α it sets.
     pub fn network(&self) -> Option<(&FastActor, BasePolicy)> {
         match &self.kind {
             Kind::Learned {
@@ -345,8 +344,8 @@ impl Entrant {
         }
     }
 
-    /// What makes controllers of a network, ours or one from an ONNX file, and the heuristic whose α it
-    /// sets.
+    /// Returns a function that makes controllers of a network, bufgym's own or one from an ONNX file, and the
+    /// heuristic whose α it sets.
     pub fn networks(&self) -> Option<(impl Fn() -> Box<dyn Controller> + Sync, BasePolicy)> {
         match &self.kind {
             Kind::Learned {
@@ -358,7 +357,7 @@ impl Entrant {
         }
     }
 
-    /// The controller of a learned policy, as a fresh copy for one run, and the heuristic whose α it
+    /// Returns the controller of a learned policy, as a fresh copy for one run, and the heuristic whose α it
     /// sets.
     pub fn controller(&self) -> Option<(Box<dyn Controller>, BasePolicy)> {
         match &self.kind {
@@ -369,7 +368,7 @@ impl Entrant {
         }
     }
 
-    /// Whether the policy removes packets that it has admitted. Switches of today cannot do that.
+    /// Returns true if the policy removes packets that it has admitted. Today's switches cannot do that.
     pub fn pushes_out(&self, scenario: &Scenario) -> bool {
         match &self.kind {
             Kind::Rule(spec) | Kind::Tuned(spec) => {
@@ -379,7 +378,7 @@ impl Entrant {
         }
     }
 
-    /// The policy as it appears in tables. It has a label where one was given.
+    /// Returns the entry for tables. It has a label if one was given.
     pub fn entry(&self) -> Entry {
         let origin = match &self.kind {
             Kind::Learned { origin, .. } => origin.clone(),
@@ -402,7 +401,7 @@ impl Entrant {
     /// Runs a trace to its end. With `timeline`, the outcome has a timeline at that interval.
     ///
     /// # Errors
-    /// When the scenario is inconsistent or the trace does not fit it.
+    /// Fails if the scenario is inconsistent or the trace does not fit it.
     pub fn run(
         &self,
         scenario: &Scenario,
@@ -416,10 +415,10 @@ impl Entrant {
         self.watched(scenario, trace, recording)
     }
 
-    /// Runs a trace to its end as [`run`](Entrant::run) does, and records what is asked for.
+    /// Runs a trace to its end like [`run`](Entrant::run), and records what `recording` selects.
     ///
     /// # Errors
-    /// When the scenario is inconsistent or the trace does not fit it.
+    /// Fails if the scenario is inconsistent or the trace does not fit it.
     pub fn watched(
         &self,
         scenario: &Scenario,
@@ -446,11 +445,11 @@ impl Entrant {
         }
     }
 
-    /// Runs a trace to its end as [`run`](Entrant::run) does, on one switch, while `observer` watches.
-    /// Returns it too.
+    /// Runs a trace to its end on one switch like [`run`](Entrant::run), while `observer` watches. Also
+    /// returns the observer.
     ///
     /// # Errors
-    /// When the scenario is inconsistent or has several switches, or the trace does not fit it.
+    /// Fails if the scenario is inconsistent or has several switches, or if the trace does not fit it.
     pub fn run_observed<O: Observer>(
         &self,
         scenario: &Scenario,
@@ -481,12 +480,12 @@ impl Entrant {
         }
     }
 
-    /// Runs a trace to its end as [`run`](Entrant::run) does, and writes every packet event and every
-    /// decision to `out`; see [`run_recorded`].
+    /// Runs a trace to its end like [`run`](Entrant::run), and writes every packet event and every decision
+    /// to `out`; see [`run_recorded`].
     ///
     /// # Errors
-    /// When the policy has no control loop, when the scenario is inconsistent or the trace does not
-    /// fit it, and those of `out`.
+    /// Fails if the policy has no control loop, if the scenario is inconsistent, or if the trace does not fit
+    /// it. Returns the errors of `out`.
     pub fn run_recorded(
         &self,
         scenario: &Scenario,
@@ -509,7 +508,7 @@ impl Entrant {
     }
 }
 
-/// Runs a simulation to its end and records what is asked for.
+/// Runs a simulation to its end and records what `recording` selects.
 fn recorded<T: Topology>(
     mut simulator: Simulator<AnyPolicy, Recorders, T>,
     recording: Recording,
@@ -527,8 +526,8 @@ fn recorded<T: Topology>(
     simulator.run()
 }
 
-/// Options of a run over the heuristic `low_level`, with a timeline at the given interval if there is
-/// one.
+/// Returns the options of a run on top of the heuristic `low_level`, with a timeline at the given interval if
+/// there is one.
 pub(crate) fn run_options(low_level: BasePolicy, timeline: Option<Time>) -> RunOptions {
     RunOptions {
         timeline,
@@ -547,7 +546,7 @@ fn load_checkpoint(policy: &str, folder: &str) -> Result<(ActorWeights, Manifest
     })
 }
 
-/// How a checkpoint was trained, in one line.
+/// Describes the training of a checkpoint in one line.
 fn origin(manifest: &Manifest) -> String {
     format!(
         "trained on {} for {}{}, seed {}{}, {} decisions, {} updates{}",
@@ -562,7 +561,7 @@ fn origin(manifest: &Manifest) -> String {
     )
 }
 
-/// How many seeds the weights are the best of, and what these came to.
+/// Describes the number of seeds that the weights are the best of, and their results.
 fn chosen(seeds: &[SeedResult]) -> String {
     let values = seeds.iter().map(|result| result.value);
     let best = values.clone().fold(f64::INFINITY, f64::min);
@@ -573,7 +572,7 @@ fn chosen(seeds: &[SeedResult]) -> String {
     }
 }
 
-/// What a checkpoint was trained for, and its seed.
+/// Returns the training objective and the seed of a checkpoint.
 fn training(manifest: &Manifest) -> Training {
     let task = format!(
         "{LEARNED}, trained on {} for {}{}",
@@ -584,7 +583,7 @@ fn training(manifest: &Manifest) -> Training {
     Training::new(task, manifest.seed, &manifest.objective)
 }
 
-/// Where an integer network comes from and how well it agrees with the network that was rounded.
+/// Describes the source of an integer network, and its agreement with the network that was rounded.
 fn integer_origin(file: &IntegerFile) -> String {
     let agreement = &file.agreement;
     format!(
@@ -598,7 +597,7 @@ fn integer_origin(file: &IntegerFile) -> String {
     )
 }
 
-/// How a linear rule was tuned, in one line.
+/// Describes the tuning of a linear rule in one line.
 fn linear_origin(file: &LinearFile) -> String {
     format!(
         "linear rule tuned on {} for {}{}, seed {}, {} generations{}",
@@ -611,7 +610,7 @@ fn linear_origin(file: &LinearFile) -> String {
     )
 }
 
-/// The words ` over HEURISTIC`; empty for Dynamic Threshold.
+/// Returns the words ` over HEURISTIC`; empty for Dynamic Threshold.
 fn over(low_level: &BasePolicy) -> String {
     match low_level {
         dt if dt.is_default() => String::new(),
@@ -619,7 +618,7 @@ fn over(low_level: &BasePolicy) -> String {
     }
 }
 
-/// The result that the weights were chosen by, on traces of a split.
+/// Describes the result by which the weights were chosen, on traces of a split.
 fn measured(result: Option<&Validation>, split: &str) -> String {
     let result = result.map(|result| {
         let interval = format!("{:.3} [{:.3}–{:.3}]", result.value, result.low, result.high);

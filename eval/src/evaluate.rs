@@ -26,12 +26,12 @@ use crate::{label, stats, summary, timeline};
 /// Default number of traces: that of §VI-B of the NDT paper.
 pub const TRACES: u64 = 105;
 
-/// What to compare and on what.
+/// Configuration of an evaluation.
 #[derive(Clone, Debug)]
 pub struct EvalConfig {
     /// Switch, transport and traffic.
     pub scenario: Scenario,
-    /// The policies; DT (α = 1) and the unlimited buffer are added where missing.
+    /// The policies; DT (α = 1) and the unlimited buffer are added if missing.
     pub entrants: Vec<Entrant>,
     /// Number of unseen traces, at least 1.
     pub traces: u64,
@@ -42,7 +42,7 @@ pub struct EvalConfig {
 }
 
 impl EvalConfig {
-    /// [`TRACES`] traces and [`RESAMPLES`] resamples.
+    /// Builds a configuration with [`TRACES`] traces and [`RESAMPLES`] resamples.
     pub fn new(scenario: Scenario, entrants: Vec<Entrant>, seed: u64) -> EvalConfig {
         EvalConfig {
             scenario,
@@ -54,7 +54,7 @@ impl EvalConfig {
     }
 }
 
-/// Why an evaluation could not be made.
+/// An error that prevents an evaluation.
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
     /// The scenario is invalid.
@@ -70,24 +70,25 @@ pub enum EvalError {
         /// The cause.
         source: Box<SimError>,
     },
-    /// The caller has stopped it.
+    /// The caller has stopped the evaluation.
     #[error("the evaluation was stopped")]
     Stopped,
-    /// Other machines were to run it: a policy cannot be sent to them, or does not fit the scenario.
+    /// Other machines were to run the evaluation, but a policy cannot be sent to them or does not fit the
+    /// scenario.
     #[error("{0}")]
     Unfit(String),
-    /// Other machines were to run it and did not.
+    /// Other machines were to run the evaluation and failed.
     #[error("{0}")]
     Elsewhere(String),
     /// The number of traces is zero.
     #[error("an evaluation needs at least one trace")]
     NoTraces,
-    /// A trace is not of the split; training may have seen it.
+    /// A trace does not belong to the split; training may have seen it.
     #[error("trace {trace} (seed {seed}) does not belong to the {split} split")]
     WrongSplit {
         /// Index of the trace.
         trace: u64,
-        /// Its seed.
+        /// Seed of the trace.
         seed: u64,
         /// The split that all traces must belong to.
         split: Split,
@@ -95,7 +96,7 @@ pub enum EvalError {
 }
 
 impl EvalError {
-    /// Turns the error of a simulation of `policy` on a trace into an evaluation's error.
+    /// Turns the error of a simulation of `policy` on a trace into an error of the evaluation.
     pub(crate) fn simulation(
         policy: &str,
         numbered: &NumberedTrace,
@@ -108,8 +109,8 @@ impl EvalError {
         }
     }
 
-    /// Whether what was asked for cannot be: the scenario, the number of traces, a policy that does not fit, or a
-    /// time so short that there is no traffic in it.
+    /// Returns true if the request is invalid: the scenario, the number of traces, a policy that does not
+    /// fit, or a time so short that it contains no traffic.
     pub fn is_bad_input(&self) -> bool {
         match self {
             EvalError::Scenario(_) | EvalError::NoTraces | EvalError::Unfit(_) => true,
@@ -119,7 +120,8 @@ impl EvalError {
     }
 }
 
-/// Whether a simulation failed because the policy does not fit the scenario, or the scenario gives it no traffic.
+/// Returns true if a simulation failed because the policy does not fit the scenario or the scenario has no
+/// traffic.
 pub fn is_unfit(error: &SimError) -> bool {
     matches!(
         error,
@@ -151,7 +153,7 @@ pub struct Progress<'a> {
     pub trace: u64,
 }
 
-/// Called from any thread after every simulation.
+/// Callback that any thread calls after every simulation.
 pub type OnProgress<'a> = &'a (dyn Fn(Progress<'_>) + Sync);
 
 /// A trace with its index and seed.
@@ -159,16 +161,16 @@ pub type OnProgress<'a> = &'a (dyn Fn(Progress<'_>) + Sync);
 pub struct NumberedTrace {
     /// Index within its split.
     pub index: u64,
-    /// Its seed.
+    /// Seed of the trace.
     pub seed: u64,
     /// The flows.
     pub trace: Trace,
 }
 
-/// The first `count` traces of a split, generated in parallel.
+/// Generates the first `count` traces of a split in parallel.
 ///
 /// # Errors
-/// When the scenario is invalid, or a seed does not belong to the split.
+/// Fails if the scenario is invalid, or if a seed does not belong to the split.
 pub fn split_traces(
     scenario: &Scenario,
     split: Split,
@@ -203,16 +205,16 @@ pub fn split_traces(
 /// [`Evaluation::timing`].
 ///
 /// # Errors
-/// When there is no trace, when the scenario is invalid, or when a policy does not fit it.
+/// Fails if there is no trace, if the scenario is invalid, or if a policy does not fit it.
 pub fn evaluate(config: &EvalConfig, progress: OnProgress) -> Result<Evaluation, EvalError> {
     let traces = split_traces(&config.scenario, Split::Test, config.seed, config.traces)?;
     evaluate_traces(config, Split::Test, &traces, progress)
 }
 
-/// As [`evaluate`], until `stop` is set: no simulation begins after that.
+/// Does the same as [`evaluate`] until `stop` is set: no simulation begins after that.
 ///
 /// # Errors
-/// As [`evaluate`], and [`EvalError::Stopped`].
+/// Returns the errors of [`evaluate`], and [`EvalError::Stopped`].
 pub fn evaluate_until(
     config: &EvalConfig,
     progress: OnProgress,
@@ -225,15 +227,15 @@ pub fn evaluate_until(
     compare(config, Split::Test, &traces, &here)
 }
 
-/// Runs every policy on every trace: gets the scenario, the policies with DT and the unlimited buffer, and the
-/// traces, and returns what [`run_all`] would.
+/// Runs every policy on every trace. Takes the scenario, the policies with DT and the unlimited buffer, and
+/// the traces; returns the same as [`run_all`].
 type Runs<'a> = &'a dyn Fn(&Scenario, &[Entrant], &[NumberedTrace]) -> Result<Vec<Run>, EvalError>;
 
-/// As [`evaluate_traces`], with simulations that other machines run.
+/// Does the same as [`evaluate_traces`], but other machines run the simulations.
 ///
 /// # Errors
-/// As [`evaluate_traces`], [`EvalError::Unfit`] also where a policy cannot be sent to them, and
-/// [`EvalError::Elsewhere`] when they fail.
+/// Returns the errors of [`evaluate_traces`], [`EvalError::Unfit`] also if a policy cannot be sent to the
+/// machines, and [`EvalError::Elsewhere`] if they fail.
 pub fn evaluate_elsewhere(
     config: &EvalConfig,
     split: Split,
@@ -262,7 +264,7 @@ pub fn evaluate_elsewhere(
 /// Compares the policies on the given traces, all of which must belong to `split`.
 ///
 /// # Errors
-/// As [`evaluate`], and when a trace belongs to another split.
+/// Returns the errors of [`evaluate`], and an error if a trace belongs to another split.
 pub fn evaluate_traces(
     config: &EvalConfig,
     split: Split,
@@ -337,8 +339,8 @@ fn check(config: &EvalConfig, split: Split, traces: &[NumberedTrace]) -> Result<
     }
 }
 
-/// The policies without duplicates, with the baseline and the reference: learned policies first, then
-/// the other rules, the baseline and the reference. Of duplicates, the first label counts.
+/// Returns the policies without duplicates, with the baseline and the reference: learned policies first, then
+/// the other rules, the baseline and the reference. Among duplicates, the first label counts.
 pub(crate) fn with_references(entrants: &[Entrant]) -> Vec<Entrant> {
     let fixed = [Entrant::baseline(), Entrant::unlimited()];
     let mut unique: Vec<Entrant> = Vec::new();
@@ -365,13 +367,13 @@ pub(crate) fn with_references(entrants: &[Entrant]) -> Vec<Entrant> {
 /// One policy on one trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Run {
-    /// Its numbers, without those that are relative to DT.
+    /// Numbers of the run, without those that are relative to DT.
     result: TraceResult,
     /// Times between decisions of a learned policy, picoseconds.
     intervals_ps: Vec<u64>,
 }
 
-/// A [`Run`] on its way from another machine, in JSON.
+/// A [`Run`] in transit from another machine, in JSON.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Compared(String);
 
@@ -396,7 +398,7 @@ impl Quantity for Compared {
 /// Runs every policy on every trace, in parallel on the current pool. Runs are by trace, then by policy.
 ///
 /// # Errors
-/// When a policy does not fit the scenario, and [`EvalError::Stopped`].
+/// Fails if a policy does not fit the scenario. Returns [`EvalError::Stopped`] if stopped.
 fn run_all(
     scenario: &Scenario,
     entrants: &[Entrant],
@@ -411,7 +413,7 @@ fn run_all(
     let ports = isolated_ports(scenario, traces, go_on)?;
     let done = AtomicUsize::new(0);
     let total = entrants.len() * traces.len();
-    // Runs of one trace follow each other, so that simulations under way at a time differ in length.
+    // Runs of one trace follow each other, so that simulations in progress at the same time differ in length.
     (0..total)
         .into_par_iter()
         .map(|run| {
@@ -432,7 +434,7 @@ fn run_all(
         .collect()
 }
 
-/// Runs a policy on a trace, whose ports alone `ports` has.
+/// Runs a policy on a trace; `ports` are the isolated ports of the trace.
 fn run_one(
     scenario: &Scenario,
     entrant: &Entrant,
@@ -450,8 +452,8 @@ fn run_one(
     })
 }
 
-/// Results ordered by policy, then by trace; and the intervals between decisions, pooled over the traces, of each
-/// learned policy.
+/// Returns the results ordered by policy, then by trace, and the intervals between decisions of each learned
+/// policy, pooled over the traces.
 fn by_policy(entrants: &[Entrant], runs: &[Run]) -> (Vec<TraceResult>, Vec<TriggerIntervals>) {
     let (mut results, mut intervals) = (Vec::new(), Vec::new());
     for (first, entrant) in entrants.iter().enumerate() {
@@ -465,8 +467,8 @@ fn by_policy(entrants: &[Entrant], runs: &[Run]) -> (Vec<TraceResult>, Vec<Trigg
     (results, intervals)
 }
 
-/// The isolated ports of every trace, which port slowdowns are relative to; a network of several
-/// switches has none.
+/// Returns the isolated ports of every trace, which port slowdowns are relative to; `None` for a network of
+/// several switches.
 fn isolated_ports(
     scenario: &Scenario,
     traces: &[NumberedTrace],
@@ -527,7 +529,7 @@ fn trace_result(
         lossless: LosslessMetrics::default(),
         failure: None,
     };
-    // Means over the flows that did finish say nothing about a trace in which some did not.
+    // If some flows of a trace did not finish, means over the finished ones say nothing about the trace.
     if finished {
         result.all_flows = AllFlows::of(outcome, ports);
         result.flow_classes = FlowClasses::of(outcome, ports);

@@ -1,6 +1,5 @@
-//! Explains a learned policy: what its decisions depend on, queues and thresholds in an in-cast, how
-//! full the buffer is when packets are lost, and the time of a decision against the time between
-//! decisions.
+//! Explains a learned policy: the inputs that its decisions depend on, queues and thresholds in an in-cast,
+//! the occupancy of the buffer at packet loss, and the time of a decision against the time between decisions.
 //!
 //! All measurements are made on validation traces, which are not used to update the weights. The traces
 //! of the test split stay unseen.
@@ -53,7 +52,7 @@ const KEPT: usize = 256;
 /// Number of decisions of one port that a dependence is averaged over, for each population.
 const SAMPLES: u64 = 1024;
 
-/// What to explain and on what.
+/// Configuration of an explanation.
 #[derive(Clone, Debug)]
 pub struct ExplainConfig {
     /// Switch, transport and traffic.
@@ -66,10 +65,10 @@ pub struct ExplainConfig {
     pub seed: u64,
 }
 
-/// Why there is no explanation.
+/// An error that prevents an explanation.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
-    /// A run failed, as in an evaluation.
+    /// A run failed, like in an evaluation.
     #[error(transparent)]
     Eval(#[from] EvalError),
     /// The preset of the in-cast is invalid.
@@ -89,9 +88,9 @@ pub enum ExplainError {
 /// determined by the configuration and its seed; it does not depend on the number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// [`FORMAT`].
+    /// Name of the file format, [`FORMAT`].
     pub format: String,
-    /// [`VERSION`].
+    /// Version of the file format, [`VERSION`].
     pub version: u32,
     /// Program and version.
     pub software: String,
@@ -100,9 +99,9 @@ pub struct Explanation {
     pub entry: Entry,
     /// The scenario of the traces.
     pub scenario: ScenarioFacts,
-    /// β, the bytes of the buffer per port: the unit of volumes.
+    /// β, the bytes of the buffer per port, which is the unit of volumes.
     pub beta_bytes: u64,
-    /// Time to send β at line rate, milliseconds: the unit of the time since the last decision.
+    /// Time to send β at line rate, milliseconds, which is the unit of the time since the last decision.
     pub drain_ms: f64,
     /// Split of the traces.
     pub split: String,
@@ -112,11 +111,11 @@ pub struct Explanation {
     pub traces: u64,
     /// Number of decisions of the policy on the traces.
     pub decisions: u64,
-    /// What the decided α depends on.
+    /// Dependence of the decided α on each factor.
     pub dependences: Vec<Dependence>,
-    /// How often each α was decided.
+    /// Counts of each decided α.
     pub alphas: LevelCounts,
-    /// How often each level of early drop was decided, where decisions set one.
+    /// Counts of each decided level of early drop, if decisions set one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early: Option<LevelCounts>,
     /// The gap that every level of early drop stands for, packets.
@@ -139,8 +138,8 @@ pub struct Explanation {
 /// Runs the policy on validation traces and measures everything in an explanation.
 ///
 /// # Errors
-/// When the policy is not a network or makes no decision, when the scenario is invalid, or when there
-/// is no trace.
+/// Fails if the policy is not a network or makes no decision, if the scenario is invalid, or if there is no
+/// trace.
 pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanation, ExplainError> {
     let start = Instant::now();
     let entrant = &config.entrant;
@@ -226,7 +225,7 @@ impl Study<'_> {
         });
     }
 
-    /// Runs the policy on every trace and merges what was seen, with up to `kept` observations of each
+    /// Runs the policy on every trace and merges the recordings, with up to `kept` observations of each
     /// trace.
     fn policy(
         &self,
@@ -256,7 +255,7 @@ impl Study<'_> {
         Ok(all)
     }
 
-    /// The drops of the rules on the same traces.
+    /// Records the drops of the rules on the same traces.
     fn rules(
         &self,
         scenario: &Scenario,
@@ -282,7 +281,7 @@ impl Study<'_> {
         RULES.into_iter().map(of_rule).collect()
     }
 
-    /// The time between decisions at each line rate, with the sorted intervals in microseconds. The
+    /// Measures the time between decisions at each line rate, with the sorted intervals in microseconds. The
     /// intervals at the scenario's own rate are taken from `watched`.
     fn intervals(
         &self,
@@ -305,7 +304,8 @@ impl Study<'_> {
     }
 }
 
-/// The excerpt of the first validation trace of the in-cast, with complete sharing, DT and the policy.
+/// Records the excerpt of the first validation trace of the in-cast, with complete sharing, DT and the
+/// policy.
 fn incast_timeline(
     entrant: &Entrant,
     incast: &Scenario,
@@ -327,11 +327,11 @@ fn incast_timeline(
     )
 }
 
-/// Writes `explain.html`, `explain.json` and the figures into an empty folder that the caller puts into
-/// its place.
+/// Writes `explain.html`, `explain.json` and the figures into an empty folder, which the caller then moves to
+/// its final place.
 ///
 /// # Errors
-/// When a file cannot be written, or when a figure cannot be drawn.
+/// Fails if a file cannot be written, or if a figure cannot be drawn.
 pub fn write_into(explanation: &Explanation, folder: &Path) -> Result<(), OutputError> {
     let figures = figures::of_explanation(explanation)?;
     let json = output::pretty_json("explain.json", explanation)?;
@@ -349,7 +349,7 @@ pub fn write_into(explanation: &Explanation, folder: &Path) -> Result<(), Output
     output::fill(folder, &files)
 }
 
-/// The findings in words, the most important first.
+/// Returns the findings in words, the most important first.
 pub fn findings(explanation: &Explanation) -> Vec<String> {
     page::findings(explanation)
 }

@@ -25,7 +25,7 @@ use bufgym_sim::input::lines;
 
 use crate::data::{Entry, Evaluation};
 
-/// Name of the figure that stands for a whole evaluation.
+/// Name of the figure that represents a whole evaluation.
 pub(crate) const OVERVIEW: &str = "ratio-to-dt";
 
 /// A figure that could not be drawn.
@@ -41,9 +41,9 @@ pub struct FigureError {
 pub struct Figure {
     /// File name without `.svg`; also the identifier within the page.
     pub name: String,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
-    /// What the figure shows, for those who cannot see it, and how to read it.
+    /// Description of the content for readers who cannot see it, and explanation of how to read it.
     pub description: String,
     width: u32,
     height: u32,
@@ -56,7 +56,7 @@ const STANDALONE_STYLE: &str = "<style>svg{color:#1c1e21;background:#fff;font-fa
 @media(prefers-color-scheme:dark){svg{color:#e4e6ea;background:#16181c}}</style>";
 
 impl Figure {
-    /// The figure as a file of its own.
+    /// Returns the figure as a separate file.
     pub fn standalone(&self) -> String {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" {}{STANDALONE_STYLE}\n{}</svg>\n",
@@ -67,7 +67,7 @@ impl Figure {
         )
     }
 
-    /// The figure as an element of an HTML page, as wide as its container.
+    /// Returns the figure as an element of an HTML page, as wide as its container.
     pub fn inline(&self) -> String {
         format!("<svg {}{}</svg>", self.head(), self.body)
     }
@@ -85,7 +85,8 @@ impl Figure {
     }
 }
 
-/// A text as XML, which has no control characters, neither as they are nor as references (XML 1.0 §2.2).
+/// Escapes a text for XML, which has no control characters, neither literally nor as references (XML 1.0
+/// §2.2).
 fn escape(text: &str) -> String {
     lines(text)
         .replace('&', "&amp;")
@@ -106,10 +107,10 @@ fn draw(
         name: name.to_string(),
         reason,
     })?;
-    // The opening tag of plotters is replaced by that of `Figure`. As plotters has no currentColor,
-    // black stands for it.
+    // The opening tag of plotters is replaced by that of `Figure`. Black stands for currentColor, which
+    // plotters does not have.
     let body = svg.find('>').map_or("", |end| &svg[end + 1..]);
-    // Labels are names that somebody else has chosen.
+    // Somebody else has chosen the names in labels.
     let body = lines(body)
         .trim()
         .trim_end_matches("</svg>")
@@ -124,10 +125,10 @@ fn draw(
     })
 }
 
-/// All figures that the evaluation has the data for.
+/// Draws all figures that the evaluation has the data for.
 ///
 /// # Errors
-/// When the drawing library refuses a figure.
+/// Fails if the drawing library refuses a figure.
 pub fn figures(evaluation: &Evaluation) -> Result<Vec<Figure>, FigureError> {
     let mut figures = Vec::new();
     figures.extend(dots::overview(evaluation)?);

@@ -1,5 +1,5 @@
-//! The findings of an evaluation in sentences, derived from the numbers. Losses are stated as plainly
-//! as wins.
+//! The findings of an evaluation in sentences, derived from the numbers. They state losses as plainly as
+//! wins.
 
 use crate::data::{BASELINE, Evaluation, PolicySummary, Role, SeedGroup, Training, Versus};
 use crate::entrant::LINEAR;
@@ -7,14 +7,14 @@ use crate::format;
 use crate::metric::Metric;
 use crate::stats::{Interval, Tally};
 
-/// What a finding means for its policy.
+/// The meaning of a finding for its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// The policy is better, beyond chance.
+    /// The policy is significantly better.
     Wins,
     /// The interval includes 1.
     Open,
-    /// The policy is worse, beyond chance.
+    /// The policy is significantly worse.
     Loses,
     /// A fact that is neither good nor bad.
     Plain,
@@ -25,7 +25,7 @@ pub enum Tone {
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it means for the policy.
+    /// The meaning for the policy.
     pub tone: Tone,
     /// A few sentences. Each has at most one number, with its interval.
     pub text: String,
@@ -47,7 +47,7 @@ fn tone_of(ratio: &Interval) -> Tone {
     }
 }
 
-/// A short name of a policy: for learned policies, the last component of the folder or file; for
+/// Returns a short name of a policy: for learned policies, the last component of the folder or file; for
 /// others, the policy string.
 pub fn short_name(policy: &str) -> &str {
     let path = match policy.split_once(':') {
@@ -58,11 +58,10 @@ pub fn short_name(policy: &str) -> &str {
     path.rsplit('/').next().unwrap_or(policy)
 }
 
-/// All findings, the most important first: failed traces, then the learned policies (or, where
-/// there is none, every rule) against DT (α = 1), then against each other rule and the learned
-/// policies before them. One that was trained for another objective than mean FCT is compared by that
-/// objective's metric first. The seeds of a training speak as one. Of many rules that are beaten, the
-/// strongest are named.
+/// Returns all findings, the most important first: failed traces, then the learned policies (or, if there is
+/// none, every rule) against DT (α = 1), then against each other rule and the learned policies before them. A
+/// policy that was trained for another objective than mean FCT is compared by that objective's metric first.
+/// The seeds of a training share one finding. If many rules are beaten, the strongest are named.
 pub fn findings(evaluation: &Evaluation) -> Vec<Finding> {
     let mut findings = failures(evaluation);
     let learned: Vec<&PolicySummary> = evaluation.learned().collect();
@@ -106,12 +105,12 @@ pub fn findings(evaluation: &Evaluation) -> Vec<Finding> {
     findings
 }
 
-/// What its seeds are called together: their task without the heuristic below.
+/// Returns a common name for the seeds of a training: their task without the heuristic below.
 fn seeds_name(group: &SeedGroup) -> &str {
     group.task.split(" over ").next().unwrap_or(&group.task)
 }
 
-/// The result of a comparison as a verb.
+/// Returns the result of a comparison as a verb.
 fn verb(tone: Tone) -> &'static str {
     match tone {
         Tone::Wins => "beats",
@@ -120,7 +119,7 @@ fn verb(tone: Tone) -> &'static str {
     }
 }
 
-/// A ratio in words.
+/// Describes a ratio in words.
 fn times(ratio: &Interval) -> String {
     format!(
         "{} times as high [{}]",
@@ -175,7 +174,7 @@ fn against_baseline(policy: &PolicySummary) -> Option<Finding> {
     Some(Finding::new(tone, text))
 }
 
-/// The share of traces won, as a sentence.
+/// Describes the share of traces won, as a sentence.
 fn tally_sentence(tally: &Tally) -> String {
     match tally.share_won() {
         None => "All traces are ties.".to_owned(),
@@ -217,10 +216,10 @@ fn headroom(policy: &PolicySummary) -> Option<Finding> {
     Some(Finding::new(Tone::Plain, text))
 }
 
-/// Beaten rules that are named where there are more.
+/// Number of beaten rules that are named if there are more.
 const NAMED: usize = 6;
 
-/// A learned policy against other ones.
+/// A learned policy with its comparisons with other policies.
 struct Comparisons<'a> {
     evaluation: &'a Evaluation,
     name: &'a str,
@@ -228,14 +227,14 @@ struct Comparisons<'a> {
 }
 
 impl<'a> Comparisons<'a> {
-    /// Against each rule other than the baseline, and each learned one before it, by mean FCT.
+    /// Compares with each rule other than the baseline, and each learned policy before it, by mean FCT.
     fn rules(&self) -> Vec<Finding> {
         let versus = self.versus.iter().copied();
         self.by_metric(Metric::MeanFct, versus.filter(|v| v.against != BASELINE))
     }
 
-    /// Against each rule, DT included, and each learned one before it, by the metric that it was trained
-    /// for, where that is another than mean FCT.
+    /// Compares with each rule, DT included, and each learned policy before it, by the metric that it was
+    /// trained for, if that is another than mean FCT.
     fn trained_for(&self, training: Option<&Training>) -> Vec<Finding> {
         match training.map(Training::metric) {
             None | Some(Metric::MeanFct) => Vec::new(),
@@ -243,7 +242,7 @@ impl<'a> Comparisons<'a> {
         }
     }
 
-    /// All others are named that are not beaten, and of the beaten ones the strongest.
+    /// Names all policies that are not beaten, and the strongest of the beaten ones.
     fn by_metric(&self, metric: Metric, versus: impl Iterator<Item = &'a Versus>) -> Vec<Finding> {
         let name = self.name;
         let others = versus.filter_map(|versus| {
@@ -295,17 +294,17 @@ fn noun(metric: Metric) -> &'static str {
     }
 }
 
-/// A learned policy and another one, by one metric.
+/// A learned policy and another one, compared by one metric.
 struct Against<'a> {
     name: &'a str,
     other: &'a str,
     metric: Metric,
-    /// Below 1 where the learned policy is better.
+    /// Ratio, below 1 if the learned policy is better.
     ratio: Interval,
 }
 
 impl Against<'_> {
-    /// The ratio of the metric itself.
+    /// Returns the ratio of the metric itself.
     fn shown(&self) -> Interval {
         match self.metric.higher_is_better() {
             true => self.ratio.inverse(),
@@ -440,7 +439,7 @@ mod tests {
             fairness.contains("a loses to cs: its mean FCT is 1.111 times"),
             "{fairness}"
         );
-        // Goodputs of 990 and 980 Mbit/s against 980 and 960.
+        // The goodputs are 990 and 980 Mbit/s against 980 and 960.
         let goodput = "a beats dt: its goodput is 1.016 times as high [1.010–1.021].";
         assert!(
             judged("throughput").contains(goodput),
@@ -455,7 +454,7 @@ mod tests {
         let rules: Vec<String> = (1..=9)
             .map(|alpha| format!("dt:alpha={}", 10 * alpha))
             .collect();
-        // 10.2, 10.4, ... for the learned policy's 10, and one that is better.
+        // The others have 10.2, 10.4, … against the learned policy's 10, and one is better.
         let values: Vec<[f64; 2]> = (1..=9)
             .map(|k| [10.0 + 0.2 * f64::from(k), 20.0 + 0.4 * f64::from(k)])
             .collect();

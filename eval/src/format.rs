@@ -5,7 +5,7 @@ use crate::stats::Interval;
 /// The text for a missing number.
 pub const NONE: &str = "–";
 
-/// A quantity with at least three significant digits: 0.0123, 1.23, 12.3, 123, 1234.
+/// Formats a quantity with at least three significant digits: 0.0123, 1.23, 12.3, 123, 1234.
 pub fn significant(value: f64) -> String {
     let magnitude = value.abs();
     let decimals = match magnitude {
@@ -20,22 +20,22 @@ pub fn significant(value: f64) -> String {
     format!("{value:.decimals$}").replace('-', "−")
 }
 
-/// [`significant`] of a number that may be missing.
+/// Formats a number that may be missing with [`significant`].
 pub fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| NONE.to_string(), significant)
 }
 
-/// A ratio with three decimals.
+/// Formats a ratio with three decimals.
 pub fn ratio(value: Option<f64>) -> String {
     value.map_or_else(|| NONE.to_string(), |v| format!("{v:.3}"))
 }
 
-/// The bounds of an interval: `0.801–0.853`.
+/// Formats the bounds of an interval: `0.801–0.853`.
 pub fn bounds(interval: &Interval) -> String {
     format!("{:.3}–{:.3}", interval.low, interval.high)
 }
 
-/// A ratio with its interval: `0.827 [0.801–0.853]`.
+/// Formats a ratio with its interval: `0.827 [0.801–0.853]`.
 pub fn interval(value: Option<&Interval>) -> String {
     value.map_or_else(
         || NONE.to_string(),
@@ -43,7 +43,7 @@ pub fn interval(value: Option<&Interval>) -> String {
     )
 }
 
-/// A share as a whole percentage, with a non-breaking space.
+/// Formats a share as a whole percentage, with a non-breaking space.
 pub fn percent(share: Option<f64>) -> String {
     share.filter(|s| s.is_finite()).map_or_else(
         || NONE.to_string(),
@@ -58,12 +58,12 @@ pub fn percent(share: Option<f64>) -> String {
     )
 }
 
-/// The distance of a ratio from 1 as a percentage without sign: `17.3 %`.
+/// Formats the distance of a ratio from 1 as a percentage without sign: `17.3 %`.
 pub fn change(ratio: f64) -> String {
     format!("{:.1}\u{a0}%", (1.0 - ratio).abs() * 100.0)
 }
 
-/// The label of an axis tick, without trailing zeros.
+/// Formats the label of an axis tick, without trailing zeros.
 pub fn tick(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6;
     if rounded == 0.0 {
@@ -73,7 +73,7 @@ pub fn tick(value: f64) -> String {
     }
 }
 
-/// A count in groups of three digits.
+/// Formats a count in groups of three digits.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut grouped = String::with_capacity(digits.len() * 2);
@@ -86,7 +86,7 @@ pub fn count(value: u64) -> String {
     grouped
 }
 
-/// Bytes with a decimal prefix: 1 KB is 1000 B.
+/// Formats bytes with a decimal prefix: 1 KB is 1000 B.
 pub fn bytes(value: u64) -> String {
     match value {
         0..1_000 => format!("{value} B"),
@@ -95,7 +95,7 @@ pub fn bytes(value: u64) -> String {
     }
 }
 
-/// A line rate with a prefix.
+/// Formats a line rate with a prefix.
 pub fn rate(bits_per_second: u64) -> String {
     let trimmed = |value: f64, unit: &str| format!("{value} {unit}");
     match bits_per_second {
@@ -105,7 +105,7 @@ pub fn rate(bits_per_second: u64) -> String {
     }
 }
 
-/// A time given in microseconds, in µs, ms or s.
+/// Formats a time given in microseconds, in µs, ms or s.
 pub fn microseconds(us: u64) -> String {
     match us {
         0..1_000 => format!("{us} µs"),
@@ -114,7 +114,7 @@ pub fn microseconds(us: u64) -> String {
     }
 }
 
-/// A wall-clock time given in seconds, in s or min.
+/// Formats a wall-clock time given in seconds, in s or min.
 pub fn seconds(s: f64) -> String {
     if s < 60.0 {
         format!("{} s", significant(s))

@@ -1,15 +1,15 @@
-//! What could be won in a scenario, before anything is trained.
+//! Estimates the possible gain in a scenario, before anything is trained.
 //!
-//! On every trace these are set beside DT (α = 1) and the best single rule: an unlimited buffer, ideal
-//! senders on the same links, the best rule of that very trace, and a sequence of decisions that a search
-//! with forked simulators found. The last two are chosen with the trace in view, and so choose its luck too. Therefore what was
-//! chosen runs again on copies of the trace that differ by chance alone: what survives there
-//! can be won, the rest was luck.
+//! On every trace, DT (α = 1) and the best single rule are compared with an unlimited buffer, ideal senders
+//! on the same links, the best rule of that trace, and a sequence of decisions. A search with forked
+//! simulators finds that sequence. The last two are chosen on the trace itself, so chance is part of the
+//! choice. Therefore the choices run again on copies of the trace that differ by chance alone. A gain that
+//! remains there is possible; the rest was chance.
 //!
-//! An unlimited buffer is a scale and not a bound, because short queues can be better. What senders that
-//! share their links fairly at once would get is one too, since a switch may favour flows. The search is
-//! greedy, so its result is no bound either: with luck it is optimistic, without it a sequence that is
-//! known to do so well.
+//! An unlimited buffer is a scale and not a bound, because short queues can be better. Ideal senders that
+//! share their links fairly at once are a scale too, since a switch may favour flows. The search is greedy,
+//! so its result is no bound either: without the copies it is optimistic by chance, and with them it is a
+//! sequence that is known to reach its result.
 
 mod data;
 mod ideal;
@@ -44,20 +44,20 @@ use search::{LEVELS, Search};
 
 /// Default number of traces.
 pub const TRACES: u64 = 16;
-/// Default number of copies that choices are made on, the trace itself included.
+/// Default number of copies for making choices, the trace itself included.
 pub const PLANNED: u64 = 4;
-/// Default number of other copies that what was chosen is repeated on.
+/// Default number of other copies for repeating the choices.
 pub const JITTERED: u64 = 4;
 /// Default of the longest delay of a flow in a copy, microseconds.
 pub const JITTER_US: u64 = 10;
 
-/// What runs on the copies of a trace: the rows, and DT.
+/// Number of choices that run on the copies of a trace: the rows, and DT.
 const RUNS: usize = RowKind::ALL.len() + 1;
 
 /// Steps of the default horizon.
 pub const HORIZON_STEPS: u64 = 3;
 
-/// What to measure.
+/// Configuration of a measurement.
 #[derive(Clone, Debug)]
 pub struct HeadroomConfig {
     /// Switch, transport and traffic.
@@ -66,25 +66,25 @@ pub struct HeadroomConfig {
     pub rules: Vec<PolicySpec>,
     /// Traces of the validation split, at least 1.
     pub traces: u64,
-    /// Seed from which traces, copies and resamples follow.
+    /// Seed from which the seeds of traces, copies and resamples follow.
     pub seed: u64,
-    /// Copies of each trace that choices are made on, the trace itself included, at least 1.
+    /// Copies of each trace for making choices, the trace itself included, at least 1.
     pub planned: u64,
-    /// Other copies of each trace that what was chosen is repeated on, at least 1.
+    /// Other copies of each trace for repeating the choices, at least 1.
     pub jittered: u64,
     /// Longest delay of a flow in a copy, microseconds.
     pub jitter_us: u64,
     /// Time between decisions of the search, microseconds, at least 1.
     pub step_us: u64,
-    /// How far a candidate is followed, microseconds.
+    /// Time that the search follows a candidate, microseconds.
     pub horizon_us: u64,
     /// Bootstrap resamples behind every interval.
     pub resamples: usize,
 }
 
 impl HeadroomConfig {
-    /// 16 traces. A step lasts 2.5 times as long as one port needs to send the buffer, 20 ms in
-    /// `ndt-16x1g`, and the horizon is three steps.
+    /// Builds a configuration with 16 traces. A step lasts 2.5 times as long as one port needs to send the
+    /// buffer, 20 ms in `ndt-16x1g`, and the horizon is three steps.
     pub fn new(scenario: Scenario, rules: Vec<PolicySpec>, seed: u64) -> HeadroomConfig {
         let drain_us = 8e6 * scenario.buffer_bytes as f64 / scenario.rate_bps as f64;
         let step_us = bufgym_sim::convert::floor_u64(2.5 * drain_us).max(1);
@@ -113,7 +113,7 @@ impl HeadroomConfig {
     }
 }
 
-/// Why headroom could not be measured.
+/// An error that prevents the measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum HeadroomError {
     /// The scenario is invalid, a rule does not fit it, or there are no traces.
@@ -124,12 +124,12 @@ pub enum HeadroomError {
         "DT leaves flows unfinished on every trace, so that there is no mean FCT to compare: raise max_simulated_ms"
     )]
     Unfinished,
-    /// A number of the configuration makes no sense.
+    /// A number of the configuration is too small.
     #[error("{what} must be at least {least}")]
     TooLittle {
-        /// The number.
+        /// Name of the number.
         what: &'static str,
-        /// The least that makes sense, with its unit.
+        /// The least valid value, with its unit.
         least: String,
     },
 }
@@ -141,7 +141,7 @@ pub enum Part {
     Rules,
     /// Steps of the searches; the total is estimated.
     Search,
-    /// Simulations on copies with other luck.
+    /// Simulations on copies that differ by chance.
     Copies,
 }
 
@@ -156,22 +156,22 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// Called from any thread.
+/// Callback that any thread calls.
 pub type OnProgress<'a> = &'a (dyn Fn(Progress) + Sync);
 
 /// A trace with its copies.
 struct TraceSet {
     numbered: NumberedTrace,
-    /// What choices are made on: the trace itself, then copies.
+    /// Traces for making choices: the trace itself, then copies.
     members: Vec<Trace>,
-    /// What choices are repeated on.
+    /// Copies for repeating the choices.
     copies: Vec<Trace>,
 }
 
-/// Mean over simulations of the mean FCT, ms; `None` where one of them left flows unfinished.
+/// Mean over simulations of the mean FCT, ms; `None` if one of them left flows unfinished.
 type MeanFct = Option<f64>;
 
-/// What simulations of a trace came to in which all flows ended: means over the copies of the trace.
+/// Results of simulations of a trace in which all flows ended: means over the copies of the trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Outcome {
     mean_fct_ms: f64,
@@ -179,7 +179,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// `None` where flows were left unfinished.
+    /// Returns `None` if flows were left unfinished.
     fn of(summary: &Summary) -> Option<Outcome> {
         (summary.completed == summary.flows).then_some(Outcome {
             mean_fct_ms: summary.mean_fct_ms,
@@ -202,7 +202,7 @@ impl Outcome {
     }
 }
 
-/// What is put in force on a trace.
+/// The policy that runs on a trace.
 #[derive(Clone, Debug)]
 enum Choice {
     Rule(PolicySpec),
@@ -210,32 +210,32 @@ enum Choice {
     Ideal(Sharing),
 }
 
-/// What was chosen among the rules.
+/// The choices among the rules.
 struct Chosen<'a> {
     /// The best single rule.
     best: usize,
     /// The rule whose α is searched.
     low_level: BasePolicy,
-    /// By trace and rule: mean FCT over the members; `None` also for rules that were not run on them.
+    /// Mean FCT over the members, by trace and rule; `None` also for rules that were not run on them.
     finals: Vec<&'a [MeanFct]>,
 }
 
-/// What the search of a trace came to.
+/// The result of the search on a trace.
 struct Planned {
     choice: Choice,
     value: MeanFct,
     fork_packets: u64,
-    /// Packets of the trace under that, by which the cost of the forks is measured.
+    /// Packets of the trace under that choice, by which the cost of the forks is measured.
     packets: f64,
 }
 
-/// Measures what could be won on the first traces of the validation split.
+/// Measures the possible gain on the first traces of the validation split.
 ///
 /// The result is the same for the same configuration, whatever the number of threads.
 ///
 /// # Errors
-/// When the scenario is invalid, when a rule does not fit it, when a number of the configuration makes
-/// no sense, or when DT finishes no trace.
+/// Fails if the scenario is invalid, if a rule does not fit it, if a number of the configuration is too
+/// small, or if DT finishes no trace.
 pub fn measure(config: &HeadroomConfig, progress: OnProgress) -> Result<Headroom, HeadroomError> {
     check(config)?;
     let sets = trace_sets(config)?;
@@ -318,7 +318,7 @@ fn trace_sets(config: &HeadroomConfig) -> Result<Vec<TraceSet>, EvalError> {
     Ok(traces.into_par_iter().map(set).collect())
 }
 
-/// The work, with what all parts need.
+/// The measurement in progress, with the data that all parts need.
 struct Work<'a> {
     config: &'a HeadroomConfig,
     /// The rules; DT (α = 1) is the first.
@@ -341,7 +341,7 @@ impl Work<'_> {
         EvalError::simulation(policy, &set.numbered)
     }
 
-    /// A rule over copies of a trace.
+    /// Runs a rule on copies of a trace.
     fn rule(
         &self,
         set: &TraceSet,
@@ -358,7 +358,7 @@ impl Work<'_> {
         Ok(Outcome::mean(&values))
     }
 
-    /// A sequence of decisions over copies of a trace.
+    /// Runs a sequence of decisions on copies of a trace.
     fn replay(
         &self,
         set: &TraceSet,
@@ -387,8 +387,8 @@ impl Work<'_> {
         )
     }
 
-    /// By trace and rule: mean FCT over the copies that `of` takes; `None` for the rules that are not
-    /// among those wanted for the trace.
+    /// Returns the mean FCT by trace and rule, over the copies that `of` returns; `None` for the rules that
+    /// are not in the trace's list of wanted rules.
     fn rules(
         &self,
         sets: &[TraceSet],
@@ -416,10 +416,10 @@ impl Work<'_> {
         Ok(table)
     }
 
-    /// By trace: the best sequence of decisions that was found. The rules are sequences too, and so are
-    /// the levels of α without a change.
+    /// Returns the best sequence of decisions that was found for each trace. The rules are sequences too, and
+    /// so are the levels of α without a change.
     fn searches(&self, sets: &[&TraceSet], chosen: &Chosen<'_>) -> Result<Vec<Planned>, EvalError> {
-        // A search lasts until its last flow ends; only when that starts is known before.
+        // A search lasts until its last flow ends; only the start of that flow is known in advance.
         let steps_of = |set: &&TraceSet| {
             let last = set.numbered.trace.flows.iter().map(|flow| flow.start).max();
             last.unwrap_or(Time::ZERO).as_ns() / 1_000 / self.config.step_us + 1
@@ -469,7 +469,7 @@ impl Work<'_> {
         Ok(best)
     }
 
-    /// What was chosen, on copies of the traces with other luck.
+    /// Runs the choices on copies of the traces that differ by chance.
     fn on_copies(
         &self,
         sets: &[&TraceSet],
@@ -493,7 +493,7 @@ impl Work<'_> {
         Ok(rows.collect())
     }
 
-    /// One row, or DT where there is none.
+    /// Runs the choice of one row, or DT if there is none.
     fn on_copies_of(
         &self,
         set: &TraceSet,
@@ -543,7 +543,7 @@ impl Work<'_> {
         })
     }
 
-    /// Ideal senders over copies of a trace.
+    /// Runs ideal senders on copies of a trace.
     fn ideal(&self, sharing: Sharing, copies: &[Trace]) -> Option<Outcome> {
         let outcome = |trace| ideal::outcome(&self.config.scenario, trace, sharing);
         let outcomes: Vec<Option<Outcome>> = copies.iter().map(outcome).collect();
@@ -600,7 +600,7 @@ impl Work<'_> {
     }
 }
 
-/// What was put in force on a trace, on what it was chosen on and on copies with other luck.
+/// A choice with its results on the traces it was chosen on, and on copies that differ by chance.
 struct Repeated {
     policy: String,
     chosen: MeanFct,
@@ -617,7 +617,7 @@ impl Repeated {
     }
 }
 
-/// The rows of a trace; the last of `runs` is DT.
+/// Returns the rows of a trace; the last of `runs` is DT.
 fn trace_rows(numbered: &NumberedTrace, runs: &[Repeated]) -> Vec<TraceRow> {
     let dt = &runs[RUNS - 1];
     let best = &runs[RowKind::BestRule as usize];

@@ -11,7 +11,7 @@ use crate::format;
 
 const STYLE: &str = include_str!("html/report.css");
 
-/// The whole page.
+/// Renders the whole page.
 pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
     let name = &evaluation.scenario.name;
     let (timelines, others): (Vec<&Figure>, Vec<&Figure>) = figures
@@ -44,7 +44,7 @@ pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
     document(&title, &evaluation.software, &intro, &content)
 }
 
-/// A whole page with the given content.
+/// Renders a whole page with the given content.
 pub(crate) fn document(title: &str, software: &str, intro: &str, content: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -104,7 +104,7 @@ fn list_of_findings(evaluation: &Evaluation) -> Markup {
     }
 }
 
-/// A finding with its claim, the part before the first colon, in bold.
+/// Renders a finding with its claim, the part before the first colon, in bold.
 fn list_item(finding: &Finding) -> Markup {
     let text = &finding.text;
     let claim = text.find(": ").unwrap_or(0);
@@ -121,7 +121,7 @@ fn list_item(finding: &Finding) -> Markup {
     }
 }
 
-/// A section of figures side by side.
+/// Renders a section of figures side by side.
 pub(crate) fn figure_grid(title: &str, figures: &[&Figure]) -> Markup {
     html! {
         section {
@@ -204,7 +204,7 @@ fn method(evaluation: &Evaluation) -> Markup {
     }
 }
 
-/// The facts of a scenario as entries of a definition list.
+/// Renders the facts of a scenario as entries of a definition list.
 pub(crate) fn facts(scenario: &ScenarioFacts) -> Markup {
     html! {
         dt { "Scenario" } dd { (scenario.name) }
@@ -214,7 +214,7 @@ pub(crate) fn facts(scenario: &ScenarioFacts) -> Markup {
     }
 }
 
-/// Program and wall time as an entry of a definition list.
+/// Renders program and wall time as an entry of a definition list.
 pub(crate) fn run_facts(software: &str, timing: &Timing) -> Markup {
     html! {
         dt { "Run" }
@@ -225,7 +225,7 @@ pub(crate) fn run_facts(software: &str, timing: &Timing) -> Markup {
     }
 }
 
-/// All settings of the scenario, folded.
+/// Renders all settings of the scenario, folded.
 pub(crate) fn settings(scenario: &ScenarioFacts) -> Markup {
     html! {
         details {
@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    /// A rule with many parameters on one line would push the numbers beside it out of sight.
+    /// A rule with many parameters on one line would push the numbers next to it out of sight.
     #[test]
     fn rules_that_a_learned_policy_is_compared_with_may_break_into_lines() {
         let mut evaluation = synthetic::typical(0.8);

@@ -9,25 +9,25 @@ use crate::data::{Entry, PolicySummary, Role};
 use crate::entrant::Entrant;
 use crate::findings::short_name;
 
-/// Most characters of a label that is given.
+/// Largest number of characters of a given label.
 const LONGEST: usize = 40;
 
-/// Most characters of a policy string that is its own label.
+/// Largest number of characters of a policy string that serves as its own label.
 const SHORT: usize = 24;
 
 /// A label that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LabelError {
-    /// There is nothing before the `=`.
+    /// The label before the `=` is empty.
     #[error(
         "policy '{}': the label before `=` is empty; write NAME=POLICY, as in 'my rule=dt:alpha=8'",
         excerpt(.0)
     )]
     Empty(String),
-    /// It has too many characters, or control characters.
+    /// The label has too many characters, or control characters.
     #[error("label '{}': a label has at most {LONGEST} characters, all of them visible", excerpt(.0))]
     Form(String),
-    /// Two policies have it.
+    /// Two policies have the same label.
     #[error("label '{label}' is that of {first} and of {second}; give each policy its own label")]
     Repeated {
         /// The label.
@@ -37,14 +37,14 @@ pub enum LabelError {
         /// The second policy with it.
         second: String,
     },
-    /// One policy has two of them.
+    /// One policy has two labels.
     #[error("policy {policy} has the labels '{first}' and '{second}'; give it one label")]
     Several {
         /// The policy.
         policy: String,
-        /// Its first label.
+        /// The first label.
         first: String,
-        /// Its second label.
+        /// The second label.
         second: String,
     },
 }
@@ -53,7 +53,7 @@ pub enum LabelError {
 /// a `+` before its first `=`, as in `dt:alpha=8`.
 ///
 /// # Errors
-/// When the label is empty, has more than 40 characters, or has control characters.
+/// Fails if the label is empty, has more than 40 characters, or has control characters.
 pub fn split(text: &str) -> Result<(Option<&str>, &str), LabelError> {
     let parts = text.split_once('=');
     let Some((label, policy)) = parts.filter(|(label, _)| !label.contains([':', '+'])) else {
@@ -69,10 +69,10 @@ pub fn split(text: &str) -> Result<(Option<&str>, &str), LabelError> {
     Ok((Some(label), policy.trim()))
 }
 
-/// Checks the given labels of an evaluation, to which DT (α = 1) and the unlimited buffer belong.
+/// Checks the given labels of an evaluation, which includes DT (α = 1) and the unlimited buffer.
 ///
 /// # Errors
-/// When two policies have the same label, or a policy has two.
+/// Fails if two policies have the same label, or a policy has two.
 pub fn check(entrants: &[Entrant]) -> Result<(), LabelError> {
     let fixed = [Entrant::baseline(), Entrant::unlimited()];
     let entries: Vec<Entry> = entrants.iter().chain(&fixed).map(Entrant::entry).collect();
@@ -115,7 +115,7 @@ pub(crate) fn fill(entries: &mut [Entry]) {
     }
 }
 
-/// The label of the policy with this number, counted from 1, of several with the same label.
+/// Returns the label of the policy with this number, counted from 1, among several with the same label.
 pub fn numbered(label: &str, number: usize) -> String {
     match number {
         1 => label.to_owned(),
@@ -123,7 +123,7 @@ pub fn numbered(label: &str, number: usize) -> String {
     }
 }
 
-/// A training's task with the heuristic below it in short.
+/// Returns the task of a training with an abbreviated heuristic.
 pub(crate) fn of_task(task: &str) -> String {
     match task.split_once(" over ") {
         Some((learned, heuristic)) => format!("{learned} on top of {}", of_rule(heuristic, false)),
@@ -131,7 +131,7 @@ pub(crate) fn of_task(task: &str) -> String {
     }
 }
 
-/// The label of a policy, or of the seeds of a training taken together.
+/// Returns the label of a policy, or of the seeds of a training taken together.
 pub(crate) fn of_policy_or_task(policies: &[PolicySummary], name: &str) -> String {
     match policies.iter().find(|policy| policy.entry.policy == name) {
         Some(policy) => policy.entry.label().to_owned(),
@@ -139,7 +139,7 @@ pub(crate) fn of_policy_or_task(policies: &[PolicySummary], name: &str) -> Strin
     }
 }
 
-/// The given label, else the automatic one.
+/// Returns the given label, or the automatic one if there is none.
 fn proposed(entry: &Entry) -> String {
     match entry.role {
         _ if !entry.label.is_empty() => entry.label.clone(),

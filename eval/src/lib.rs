@@ -4,10 +4,10 @@
 //! [`evaluate`](mod@evaluate) runs every [`Entrant`] on every trace and makes a [`TraceResult`] of each
 //! run. The results become one [`PolicySummary`] per policy, with [`stats`] and [`metric`].
 //! [`findings`](mod@findings) states them in sentences, [`table`] and [`figures`] show them, and
-//! [`output`] writes the files. [`explain`](mod@explain) studies a single learned
-//! policy, [`headroom`] measures what could be won in a scenario, [`papers`](mod@papers) makes the figures
-//! of papers again, [`tune`](mod@tune) keeps the tuned parameters of rules, and [`observations`] collects
-//! what a learned policy observes.
+//! [`output`] writes the files. [`explain`](mod@explain) studies a single learned policy, [`headroom`]
+//! estimates the possible gain in a scenario, [`papers`](mod@papers) reproduces the figures of papers,
+//! [`tune`](mod@tune) stores the tuned parameters of rules, and [`observations`] collects the observations of
+//! a learned policy.
 
 #![cfg_attr(
     test,
@@ -54,7 +54,7 @@ pub use entrant::{Entrant, EntrantError};
 pub use evaluate::{EvalConfig, EvalError, Progress, TRACES, evaluate, evaluate_traces};
 pub use output::OutputError;
 
-/// The README's examples, which are tested with those of the documentation.
+/// The examples of the README, which are tested together with those of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadmeExamples;

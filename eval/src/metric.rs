@@ -1,5 +1,5 @@
-//! What policies are compared by: the metric of every objective, and the comparison of its values
-//! on many traces with those of DT (α = 1).
+//! The criteria for comparing policies: the metric of every objective, and the comparison of its values on
+//! many traces with those of DT (α = 1).
 
 mod groups;
 mod lossless;
@@ -25,11 +25,11 @@ pub use slowdowns::{SlowdownColumn, SlowdownRatios, Slowdowns};
 /// A policy with less delay is no improvement if its mean FCT exceeds DT's by more than this factor.
 pub const DELAY_FCT_LIMIT: f64 = 1.05;
 
-/// The ratio of a policy on a trace that it did not finish and DT did. It is worse than any other
+/// The ratio of a policy on a trace that DT finished and the policy did not. It is worse than any other
 /// ratio, but its mean and its square are finite.
 const FAILED: f64 = 1e150;
 
-/// What the policies of a comparison are judged by; there is one metric per objective.
+/// The criterion of a comparison; there is one metric per objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// Mean flow completion time.
@@ -65,8 +65,9 @@ impl Metric {
         Metric::SlowdownTails,
     ];
 
-    /// The metric of an objective: slowdown's tails where slowdowns of all flows and of answers to queries both weigh
-    /// at least as much as FCT and pauses nothing, else that of the first term that does, or mean FCT where there is no such term.
+    /// Returns the metric of an objective. It is the tails of slowdown if slowdowns of all flows and of
+    /// answers to queries both weigh at least as much as FCT, and pauses weigh nothing. Otherwise it is the
+    /// metric of the first term that weighs at least as much as FCT, or mean FCT if there is no such term.
     pub fn of(objective: &Objective) -> Metric {
         let weighs = |weight: f64| weight > 0.0 && weight >= objective.fct;
         if weighs(objective.slowdown) && weighs(objective.incast) && objective.paused == 0.0 {
@@ -87,7 +88,7 @@ impl Metric {
             .map_or(Metric::MeanFct, |(_, metric)| metric)
     }
 
-    /// The objective that it is the metric of.
+    /// Returns the name of the metric's objective.
     pub fn objective(self) -> &'static str {
         match self {
             Metric::MeanFct => "fct",
@@ -101,12 +102,12 @@ impl Metric {
         }
     }
 
-    /// Whether higher values are better.
+    /// Returns true if higher values are better.
     pub fn higher_is_better(self) -> bool {
         self == Metric::Goodput
     }
 
-    /// What [`compare`] computes, in words, as manifests and messages name it.
+    /// Describes the computation of [`compare`] in words for manifests and messages.
     pub fn comparison(self) -> &'static str {
         match self {
             Metric::MeanFct => "mean FCT / DT (alpha = 1)",
@@ -128,11 +129,11 @@ impl Metric {
         }
     }
 
-    /// Runs what this metric needs besides the run itself: the isolated ports of the trace for port
-    /// slowdowns, nothing for the other metrics.
+    /// Runs the additional simulations for this metric: the isolated ports of the trace for port slowdowns,
+    /// nothing for the other metrics.
     ///
     /// # Errors
-    /// As [`IsolatedPorts::measure`].
+    /// Returns the errors of [`IsolatedPorts::measure`].
     pub fn isolated_ports(
         self,
         scenario: &Scenario,
@@ -144,8 +145,8 @@ impl Metric {
         }
     }
 
-    /// The value of a run; `None` where it has none. `ports` is what
-    /// [`isolated_ports`](Metric::isolated_ports) returned for its trace.
+    /// Returns the value of a run; `None` if it has none. `ports` is the result of
+    /// [`isolated_ports`](Metric::isolated_ports) for its trace.
     pub fn value(self, outcome: &Outcome, ports: Option<&IsolatedPorts>) -> Option<f64> {
         let objectives = ObjectiveMetrics::of(outcome, ports);
         match self {
@@ -173,18 +174,18 @@ impl Metric {
 /// The result of one policy on one trace.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// The metric's value; NaN where it has none.
+    /// Value of the metric; NaN if there is none.
     pub value: f64,
     /// Mean FCT, milliseconds.
     pub mean_fct_ms: f64,
-    /// Whether every flow finished.
+    /// True if every flow finished.
     pub complete: bool,
-    /// How long neighbours were paused, milliseconds.
+    /// Time for which neighbours were paused, milliseconds.
     pub paused_ms: f64,
 }
 
 impl Sample {
-    /// The sample of a run; `ports` as for [`Metric::value`].
+    /// Builds the sample of a run; see [`Metric::value`] for `ports`.
     pub fn of(metric: Metric, outcome: &Outcome, ports: Option<&IsolatedPorts>) -> Sample {
         let summary = &outcome.summary;
         Sample {
@@ -200,16 +201,16 @@ impl Sample {
 /// than DT.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// What search and validation minimise: [`ratio`](Comparison::ratio) with a penalty of more than
-    /// 1 for a policy that is not acceptable. Such a policy leaves a trace unfinished that DT finishes,
+    /// The quantity that search and validation minimise: [`ratio`](Comparison::ratio) with a penalty of more
+    /// than 1 for a policy that is not acceptable. Such a policy leaves a trace unfinished that DT finishes,
     /// or lowers the delay at more than [`DELAY_FCT_LIMIT`] times DT's mean FCT.
     pub value: f64,
     /// For mean FCT and mean slowdown, the mean over traces of the policy's value over DT's. For in-casts and
-    /// pauses, the mean over traces of half of that and half of the policy's paused time over the mean of
-    /// DT's. For the variance of port slowdowns and the tails of slowdowns,
-    /// which are a hundred times as large on some traces as on others, the
-    /// [geometric mean](stats::bootstrap_geometric_ratio) over traces of that. For other metrics, the mean of
-    /// the policy's values over the mean of DT's, or the inverse if higher is better.
+    /// pauses, the mean over traces of half that ratio plus half the policy's paused time over the mean of
+    /// DT's. For the variance of port slowdowns and the tails of slowdowns, which are a hundred times as
+    /// large on some traces as on others, the [geometric mean](stats::bootstrap_geometric_ratio) over traces
+    /// of the ratio. For other metrics, the mean of the policy's values over the mean of DT's, or the inverse
+    /// if higher is better.
     pub ratio: Interval,
     /// Mean over traces of the mean FCT over DT's.
     pub fct_ratio: f64,
@@ -295,8 +296,8 @@ const EVEN: Interval = Interval {
     high: 1.0,
 };
 
-/// The ratio on one trace, below 1 if the policy is better; 1 if both values are equal, even if both
-/// are zero, and where no flow answers a query.
+/// Returns the ratio on one trace, below 1 if the policy is better. Returns 1 if both values are equal, even
+/// if both are zero, and if no flow answers a query.
 fn ratio_on_a_trace(metric: Metric, own: &Sample, dt: &Sample) -> f64 {
     let without_queries =
         metric == Metric::IncastAndPauses && own.value.is_nan() && dt.value.is_nan();
@@ -309,7 +310,8 @@ fn ratio_on_a_trace(metric: Metric, own: &Sample, dt: &Sample) -> f64 {
     }
 }
 
-/// Paused time on a trace over the mean of DT's; where DT never pauses, 1 and what the policy pauses.
+/// Returns the paused time on a trace over the mean of DT's; if DT never pauses, 1 plus the policy's paused
+/// time.
 fn relative_pauses(paused_ms: f64, mean_of_dt: f64) -> f64 {
     match mean_of_dt > 0.0 {
         true => paused_ms / mean_of_dt,
@@ -317,8 +319,8 @@ fn relative_pauses(paused_ms: f64, mean_of_dt: f64) -> f64 {
     }
 }
 
-/// The ratio of the means over traces. Means are compared and not traces, as DT's value is zero on
-/// many traces. If it is zero on all of them, the result is 1 plus the policy's mean.
+/// Returns the ratio of the means over traces. Means are compared instead of single traces because DT's value
+/// is zero on many traces. If it is zero on all of them, the result is 1 plus the policy's mean.
 fn ratio_of_means(
     metric: Metric,
     policy: &[Sample],

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use crate::entrant::{Entrant, run_options};
 use crate::evaluate::{EvalError, NumberedTrace, split_traces};
 
-/// Why no observations were collected.
+/// An error that prevents the collection of observations.
 #[derive(Debug, thiserror::Error)]
 pub enum ObservationsError {
     /// A rule has no observation.
@@ -26,26 +26,26 @@ pub enum ObservationsError {
 
 /// Number of training traces that exports are calibrated on.
 const EXPORT_TRACES: u64 = 4;
-/// Most flows of such a trace: ten times those of the largest preset.
+/// Largest number of flows of such a trace: ten times those of the largest preset.
 const EXPORT_FLOWS: u32 = 20_000;
-/// Most decisions on such a trace: several times those of any preset.
+/// Largest number of decisions on such a trace: several times those of any preset.
 const EXPORT_DECISIONS: u64 = 20_000;
-/// Most bytes of the observations of such a trace.
+/// Largest size of the observations of such a trace, bytes.
 const EXPORT_BYTES: u64 = 128 << 20;
 /// Seed of these traces. It is fixed, so that the same weights always round to the same integers.
 const EXPORT_SEED: u64 = 1;
 
-/// The observations that exports of a policy are calibrated on: [`collect`] on four fixed training
-/// traces, of at most 20,000 flows and 20,000 decisions each and 128 MiB of observations.
+/// Returns the observations for calibrating exports of a policy: [`collect`] on four fixed training traces,
+/// of at most 20,000 flows and 20,000 decisions each and 128 MiB of observations.
 ///
 /// # Errors
-/// As [`collect`].
+/// Returns the errors of [`collect`].
 pub fn for_export(scenario: &Scenario, entrant: &Entrant) -> Result<Recording, ObservationsError> {
     collect(&bounded(scenario), entrant, EXPORT_SEED, EXPORT_TRACES)
 }
 
-/// The scenario with short enough traces for an export. A checkpoint may come from anybody, with a
-/// scenario of any size.
+/// Returns the scenario with traces that are short enough for an export. A checkpoint may come from anybody,
+/// with a scenario of any size.
 fn bounded(scenario: &Scenario) -> Scenario {
     let observation = (scenario.ports as usize * OBSERVATION * size_of::<f32>()) as u64;
     let decisions = (EXPORT_BYTES / observation).clamp(1, EXPORT_DECISIONS);
@@ -67,7 +67,7 @@ fn bounded(scenario: &Scenario) -> Scenario {
 /// thousand observations.
 ///
 /// # Errors
-/// When the entrant is not a learned policy, does not fit the scenario, or makes no decision.
+/// Fails if the entrant is not a learned policy, does not fit the scenario, or makes no decision.
 ///
 /// ```
 /// use bufgym_sim::scenario::Scenario;
@@ -108,7 +108,7 @@ pub fn collect(
     }
 }
 
-/// All observations of one run, `[decisions, ports, HISTORY, FEATURES]`.
+/// Collects all observations of one run, `[decisions, ports, HISTORY, FEATURES]`.
 fn on_trace(
     scenario: &Scenario,
     entrant: &Entrant,
@@ -127,7 +127,7 @@ fn on_trace(
     Ok(collector.observations)
 }
 
-/// Passes every observation on to a controller and keeps a copy of it.
+/// Passes every observation to a controller and keeps a copy of it.
 struct Collector {
     controller: Box<dyn Controller>,
     observations: Vec<f32>,

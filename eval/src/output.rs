@@ -10,10 +10,10 @@ use crate::data::Evaluation;
 use crate::figures::{self, FigureError};
 use crate::html;
 
-/// Why the report was not written. No file is left behind.
+/// An error that prevents the report. No file is left behind.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// The folder holds files and may not be replaced.
+    /// The folder contains files and may not be replaced.
     #[error("output folder {} is not empty (--force replaces files in it)", .0.display())]
     NotEmpty(PathBuf),
     /// The path is a file.
@@ -22,7 +22,7 @@ pub enum OutputError {
     /// An operation of the file system failed.
     #[error("cannot write {}: {source}", .path.display())]
     Io {
-        /// What was being written.
+        /// The path that was being written.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -48,8 +48,7 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> OutputError {
 /// Checks before an evaluation that its report can be written into `folder`.
 ///
 /// # Errors
-/// When it is a file, when it is not empty and `force` is not set, or when it cannot be created or
-/// written.
+/// Fails if it is a file, if it is not empty and `force` is not set, or if it cannot be created or written.
 pub fn check_folder(folder: &Path, force: bool) -> Result<(), OutputError> {
     match entries(folder) {
         Ok(entries) => {
@@ -72,26 +71,26 @@ fn staging(folder: &Path) -> Result<Staging, OutputError> {
 
 /// Writes `report.html`, `report.json`, `per_trace.csv` and the figures into `folder`.
 ///
-/// All files are written into a new folder beside it, which is then renamed. So a reader sees all of
-/// them or none. With `force` files of the same names in a folder that is not empty are replaced, one
-/// after the other; others stay.
+/// All files are written into a new folder next to it, which is then renamed. So a reader sees all of them or
+/// none. With `force`, files of the same names in a folder that is not empty are replaced, one after the
+/// other; others stay.
 ///
 /// # Errors
-/// As [`check_folder`], and when a file cannot be written. Nothing is left behind.
+/// Returns the errors of [`check_folder`], and fails if a file cannot be written. Nothing is left behind.
 pub fn write(evaluation: &Evaluation, folder: &Path, force: bool) -> Result<(), OutputError> {
     check_folder(folder, force)?;
     write_files(&contents(evaluation)?, folder)
 }
 
-/// As [`write()`], into an empty folder that the caller puts into its place.
+/// Does the same as [`write()`], but into an empty folder, which the caller then moves to its final place.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// Fails if a file cannot be written.
 pub fn write_into(evaluation: &Evaluation, folder: &Path) -> Result<(), OutputError> {
     fill(folder, &contents(evaluation)?)
 }
 
-/// Writes files, each a name and its content, into a new folder that is then put into its place.
+/// Writes files, each a name and its content, into a new folder, and then moves that to its final place.
 fn write_files(files: &[(String, Vec<u8>)], folder: &Path) -> Result<(), OutputError> {
     let staging = staging(folder)?;
     fill(staging.path(), files)?;
@@ -124,7 +123,7 @@ pub(crate) fn fill(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Out
     })
 }
 
-/// The contents of the JSON file `name`.
+/// Returns the contents of the JSON file `name`.
 pub(crate) fn pretty_json(
     name: &'static str,
     value: &impl serde::Serialize,
@@ -137,7 +136,7 @@ pub(crate) fn pretty_json(
     Ok(text)
 }
 
-/// `report.json`: the whole evaluation.
+/// Returns `report.json`: the whole evaluation.
 fn json(evaluation: &Evaluation) -> Result<Vec<u8>, OutputError> {
     pretty_json("report.json", evaluation)
 }
@@ -177,7 +176,7 @@ const PER_TRACE_COLUMNS: [&str; 31] = [
     "incast_p99_slowdown",
 ];
 
-/// The columns that follow where some packets are not to be lost.
+/// The columns that follow if some packets are lossless.
 const LOSSLESS_COLUMNS: [&str; 5] = [
     "pauses",
     "paused_ms",
@@ -186,7 +185,7 @@ const LOSSLESS_COLUMNS: [&str; 5] = [
     "p99_lossy_occupancy",
 ];
 
-/// `per_trace.csv`: one row per policy and trace.
+/// Returns `per_trace.csv`: one row per policy and trace.
 fn csv(evaluation: &Evaluation) -> Result<Vec<u8>, OutputError> {
     let mut columns = PER_TRACE_COLUMNS.to_vec();
     if evaluation.has_lossless() {
@@ -195,7 +194,7 @@ fn csv(evaluation: &Evaluation) -> Result<Vec<u8>, OutputError> {
     rows_csv("per_trace.csv", &columns, &evaluation.results)
 }
 
-/// The CSV file `name`: one line per row with the fields of these names; a field without a number is
+/// Returns the CSV file `name`: one line per row with the fields of these names; a field without a number is
 /// empty.
 pub(crate) fn rows_csv(
     name: &'static str,
@@ -216,12 +215,12 @@ pub(crate) fn rows_csv(
     writer.into_inner().map_err(|e| encode(e.to_string()))
 }
 
-/// A value as text, without quotes; empty for no value.
+/// Returns a value as text, without quotes; empty for no value.
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        // JSON writes 5 as 5.0 where it is a floating-point number.
+        // JSON writes 5 as 5.0 if it is a floating-point number.
         _ if value.is_f64() => value.as_f64().unwrap_or_default().to_string(),
         _ => value.to_string(),
     }
@@ -307,7 +306,7 @@ mod tests {
         assert_eq!(lines.count(), 1);
     }
 
-    /// Columns are added behind the others, and only where there is something to be said.
+    /// Columns are added after the others, and only if a scenario is lossless.
     #[test]
     fn pauses_have_columns_of_their_own() {
         let plain = synthetic::evaluation(&[("cs", &[5.0]), ("dt", &[10.0])]);

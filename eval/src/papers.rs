@@ -1,11 +1,11 @@
-//! The figures of published papers made again, and every claim of the papers beside our value.
+//! Reproduces the figures of published papers, and compares every claim of the papers with a measured value.
 //!
-//! [`claim`] has what a paper says and what we measured, [`verdict`] the rules by which they agree,
-//! and [`report`](mod@report) what is written: a CSV table and a drawing per figure, `verdicts.csv`
-//! and one page. These are the same for all papers. Each paper then has a module with its scenarios
-//! and claims: [`ndt`], [`credence`], [`abm`] and [`reverie`]. The last three are about networks of several switches:
-//! [`fabric`] makes their figures, from simulations that figures share ([`grid`]) and settings that are
-//! swept ([`sweep`]).
+//! [`claim`] contains a paper's value and the measured one, [`verdict`] the rules by which they agree, and
+//! [`report`](mod@report) the output: a CSV table and a drawing per figure, `verdicts.csv` and one page.
+//! These are the same for all papers. Each paper then has a module with its scenarios and claims: [`ndt`],
+//! [`credence`], [`abm`] and [`reverie`]. The last three are about networks of several switches: [`fabric`]
+//! makes their figures, from simulations that figures share ([`grid`]) and settings that are swept
+//! ([`sweep`]).
 
 pub mod abm;
 pub mod claim;
@@ -30,20 +30,20 @@ pub use verdict::{Grade, Verdict};
 use std::fmt;
 use std::str::FromStr;
 
-/// Papers that can be made again, by the name of their command.
+/// Papers that can be reproduced, by the name of their command.
 pub const PAPERS: [&str; 4] = ["ndt", "credence", "abm", "reverie"];
 
-/// How much is simulated.
+/// Amount of simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Minutes for a whole paper.
     Quick,
-    /// The paper's own numbers, as far as they are known.
+    /// The numbers of the paper, as far as they are known.
     Paper,
 }
 
 impl Scale {
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Scale::Quick => "quick",

@@ -1,5 +1,4 @@
-//! Finished parts of a long work, kept until the work has ended, so that one that was stopped goes on
-//! where it was.
+//! Finished parts of a long computation, stored until it has ended, so that an interrupted one can resume.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,40 +20,40 @@ pub struct Parts {
 /// The content of a file.
 #[derive(Serialize, Deserialize)]
 struct Part<T> {
-    /// Fingerprint of what was done, and by which revision of the program.
+    /// Fingerprint of the computation and of the program's revision.
     of: String,
     result: T,
 }
 
 impl Parts {
-    /// Parts in a folder, which is made with the first of them.
+    /// Opens a folder of parts, which is created with the first of them.
     pub fn new(folder: PathBuf) -> Parts {
         Parts { folder }
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The fingerprint of a part: of everything that its result depends on, written out, and of the
+    /// Returns the fingerprint of a part: a hash of everything that its result depends on, and of the
     /// program's revision.
     pub fn fingerprint(of: &str, revision: &str) -> String {
         sha256(format!("{revision}\n{of}").as_bytes())
     }
 
-    /// A result, if it was kept under this fingerprint. A file that cannot be read counts as none.
+    /// Returns a result, if it was stored under this fingerprint. A file that cannot be read counts as none.
     pub fn load<T: DeserializeOwned>(&self, fingerprint: &str) -> Option<T> {
         let text = read_text(&self.file(fingerprint), MAX_JSON).ok()?;
         let part: Part<T> = serde_json::from_str(&text).ok()?;
         (part.of == fingerprint).then_some(part.result)
     }
 
-    /// Checks before the work that parts can be kept.
+    /// Checks before the computation that parts can be stored.
     ///
     /// # Errors
-    /// Those of the file system, and [`io::ErrorKind::InvalidInput`] where the folder is a link, which is
-    /// not followed, or no folder.
+    /// Returns errors of the file system, and [`io::ErrorKind::InvalidInput`] if the folder is a file or a
+    /// link, which is not followed.
     pub fn check(&self) -> io::Result<()> {
         match fs::symlink_metadata(&self.folder) {
             Ok(found) if !found.is_dir() => Err(io::Error::new(
@@ -65,10 +64,10 @@ impl Parts {
         }
     }
 
-    /// Keeps a result under a fingerprint, whole or not at all.
+    /// Stores a result under a fingerprint, whole or not at all.
     ///
     /// # Errors
-    /// Those of the file system, and those of [`Parts::check`].
+    /// Returns errors of the file system, and those of [`Parts::check`].
     pub fn keep<T: Serialize>(&self, fingerprint: &str, result: T) -> io::Result<()> {
         fs::create_dir_all(parent(&self.folder))?;
         if let Err(error) = fs::create_dir(&self.folder)
@@ -84,10 +83,11 @@ impl Parts {
         files::replace(&self.file(fingerprint), text.as_bytes())
     }
 
-    /// Removes all that was kept, and the folder where nothing else is in it; also if there is none.
+    /// Removes everything that was stored, and the folder if it is empty then. Does nothing if there is no
+    /// folder.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Returns errors of the file system.
     pub fn remove(&self) -> io::Result<()> {
         if !is_folder(&self.folder) {
             return Ok(());
@@ -110,11 +110,11 @@ impl Parts {
     }
 }
 
-/// Hexadecimal digits of a fingerprint in the name of a file.
+/// Number of hexadecimal digits of a fingerprint in the name of a file.
 const DIGITS: usize = 16;
 const SUFFIX: &str = ".json";
 
-/// Whether a file in the folder has the name of a part, or of one that a killed process was writing.
+/// Returns true if a file in the folder has the name of a part, or of one that a killed process was writing.
 fn is_part(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let name = match name

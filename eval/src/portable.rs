@@ -1,4 +1,4 @@
-//! Policies in a form that another process reads and that decides the same there, bit for bit.
+//! Policies in a form that another process reads and that decides the same there, bit by bit.
 
 use std::fmt;
 
@@ -10,21 +10,21 @@ use bufgym_models::{ActorWeights, LinearRule};
 use bufgym_sim::switch::PolicySpec;
 use serde::{Deserialize, Serialize};
 
-/// Why a policy cannot be sent, or what was sent is none: one line.
+/// Reason why a policy cannot be sent, or why the received data are no policy: one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NotPortable(pub String);
 
-/// What decides for a policy.
+/// The deciding part of a policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Portable {
     /// A rule as a policy string.
     Rule(String),
-    /// A linear rule: what it sets, and its weights, `[outputs * LINEAR]`.
+    /// A linear rule: its outputs, and its weights, `[outputs * LINEAR]`.
     Linear {
         /// Name of the [`ActionSet`].
         actions: String,
-        /// Those for α, then the others.
+        /// The weights for α, then the others.
         weights: Vec<f64>,
     },
     /// A network.
@@ -45,7 +45,7 @@ pub struct PortableNetwork {
 pub struct PortableEntrant {
     pub(crate) name: String,
     pub(crate) decides: Portable,
-    /// The heuristic whose α it sets; empty for a rule.
+    /// The heuristic whose α the policy sets; empty for a rule.
     pub(crate) low_level: String,
 }
 
@@ -102,7 +102,7 @@ impl TryFrom<PortableNetwork> for ActorWeights {
     }
 }
 
-/// A linear rule with these weights.
+/// Builds a linear rule with these weights.
 fn linear(actions: &str, weights: &[f64]) -> Result<LinearRule, NotPortable> {
     let actions: ActionSet = actions.parse().map_err(unfit)?;
     let fits = weights.len() == actions.outputs() * LINEAR
@@ -115,7 +115,7 @@ fn linear(actions: &str, weights: &[f64]) -> Result<LinearRule, NotPortable> {
     }
 }
 
-/// The network of integers in this JSON.
+/// Reads a network of integers from JSON.
 fn integer(json: &str) -> Result<IntegerActor, NotPortable> {
     let network: bufgym_export::int8::IntegerNetwork = serde_json::from_str(json).map_err(unfit)?;
     network.check().map_err(unfit)?;
@@ -126,7 +126,7 @@ pub(crate) fn unfit(problem: impl fmt::Display) -> NotPortable {
     NotPortable(problem.to_string())
 }
 
-/// What a [`Portable`] is, ready to use.
+/// The decoded form of a [`Portable`], ready to use.
 #[derive(Clone, Debug)]
 pub enum Decides {
     /// A rule.

@@ -21,7 +21,7 @@ pub struct ScenarioFacts {
 }
 
 impl ScenarioFacts {
-    /// The facts of a scenario.
+    /// Returns the facts of a scenario.
     pub fn of(scenario: &Scenario) -> ScenarioFacts {
         if scenario.is_fabric() {
             return fabric::facts(scenario);

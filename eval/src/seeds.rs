@@ -1,5 +1,5 @@
-//! Several trainings that differ in their seed only, as one row: a claim about learning is one about
-//! the mean and the spread over seeds, and not about the best of them.
+//! Several trainings that differ in their seed only, as one row. A claim about learning concerns the mean and
+//! the spread over seeds, and not the best of them.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::data::{Entry, TraceResult, Versus};
 use crate::metric::{Metric, ObjectiveMetrics, PairedObjectives};
 use crate::stats::{self, Interval, Tally};
 
-/// What a learned policy was trained for, and the seed.
+/// The training objective of a learned policy, and the seed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Training {
-    /// All but the seed, in words.
+    /// Everything except the seed, in words.
     pub task: String,
     /// The seed.
     pub seed: u64,
-    /// The objective whose metric decides, as in [`Metric::objective`].
+    /// The objective whose metric decides; see [`Metric::objective`].
     #[serde(default = "fct")]
     pub objective: String,
 }
@@ -26,7 +26,7 @@ fn fct() -> String {
 }
 
 impl Training {
-    /// `objective` as a manifest has it, with weights or without.
+    /// Builds a training; `objective` has the form of a manifest, with or without weights.
     pub fn new(task: String, seed: u64, objective: &str) -> Training {
         let metric = objective.parse().map(|objective| Metric::of(&objective));
         let objective = metric.unwrap_or(Metric::MeanFct).objective().to_owned();
@@ -37,7 +37,7 @@ impl Training {
         }
     }
 
-    /// The metric of its objective.
+    /// Returns the metric of the objective.
     pub fn metric(&self) -> Metric {
         let mut all = Metric::ALL.into_iter();
         all.find(|metric| metric.objective() == self.objective)
@@ -48,18 +48,18 @@ impl Training {
 /// The policies of one task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedGroup {
-    /// [`Training::task`].
+    /// See [`Training::task`].
     pub task: String,
     /// The policies, in the order of their seeds.
     pub policies: Vec<String>,
-    /// Their seeds.
+    /// Seeds of the policies.
     pub seeds: Vec<u64>,
-    /// Mean over traces of each one's mean FCT / mean FCT of DT (α = 1).
+    /// Mean over traces of mean FCT / mean FCT of DT (α = 1), for each policy.
     pub ratios_to_dt: Vec<f64>,
-    /// Mean over seeds and traces of mean FCT / mean FCT of DT (α = 1). The interval is that over
-    /// traces of the mean over seeds.
+    /// Mean over seeds and traces of mean FCT / mean FCT of DT (α = 1). The interval is over traces, of the
+    /// mean over seeds.
     pub ratio_to_dt: Interval,
-    /// The same for p99 FCT.
+    /// Mean over seeds and traces of p99 FCT / p99 FCT of DT (α = 1), with an interval over traces.
     pub p99_ratio_to_dt: Option<Interval>,
     /// Standard deviation over seeds of `ratios_to_dt` (n - 1).
     pub deviation: f64,
@@ -67,14 +67,14 @@ pub struct SeedGroup {
     pub mean_fct_ms: Option<f64>,
     /// Timeouts per flow, all traces and seeds together.
     pub timeouts_per_flow: f64,
-    /// Part of mean FCT that is timeouts, all traces and seeds together.
+    /// Part of mean FCT that flows wait for timeouts, all traces and seeds together.
     pub timeout_share: Option<f64>,
-    /// The mean over seeds against every rule, trace by trace: mean FCT over the rule's.
+    /// The mean over seeds compared with every rule, trace by trace: mean FCT over the rule's.
     pub versus: Vec<Versus>,
 }
 
 impl SeedGroup {
-    /// The best seed's ratio.
+    /// Returns the best seed's ratio.
     pub fn best(&self) -> f64 {
         self.ratios_to_dt
             .iter()
@@ -82,7 +82,7 @@ impl SeedGroup {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// The worst seed's ratio.
+    /// Returns the worst seed's ratio.
     pub fn worst(&self) -> f64 {
         self.ratios_to_dt.iter().copied().fold(0.0, f64::max)
     }
@@ -91,8 +91,8 @@ impl SeedGroup {
 /// The results of one policy on the traces that every policy finished, in the order of traces.
 pub(crate) type Counted<'a> = &'a dyn Fn(&str) -> Vec<&'a TraceResult>;
 
-/// The tasks that two or more of the learned policies share, in the order in which they were given;
-/// `rules` are what they are compared with.
+/// Returns the tasks that two or more of the learned policies share, in the given order; `rules` are compared
+/// with them.
 pub(crate) fn groups(
     entries: &[Entry],
     rules: &[&Entry],
@@ -109,7 +109,7 @@ pub(crate) fn groups(
             tasks.push((&training.task, BTreeMap::new()));
             tasks.len() - 1
         });
-        // The first one of a seed counts.
+        // The first policy of a seed counts.
         let policies = &mut tasks[place].1;
         policies.entry(training.seed).or_insert(&entry.policy);
     }
@@ -201,14 +201,14 @@ fn mean_over_seeds(results: &[Vec<&TraceResult>], trace: usize, field: Field) ->
     mean(&of_trace, field)
 }
 
-/// Standard deviation with n - 1; `None` for fewer than two values.
+/// Returns the standard deviation with n - 1; `None` for fewer than two values.
 fn deviation(values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
     let variance = stats::variance(values)?;
     (values.len() > 1).then(|| (variance * count / (count - 1.0)).sqrt())
 }
 
-/// Part of the mean FCT that flows waited for timers that expired: a ratio of means over traces.
+/// Returns the part of the mean FCT that flows waited for timers that expired: a ratio of means over traces.
 pub(crate) fn timeout_share(results: &[&TraceResult]) -> Option<f64> {
     let waited = mean(results, |result| Some(result.timeout_wait_ms))?;
     let share = waited / mean(results, mean_fct_ms)?;
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(group.mean_fct_ms, Some(11.0));
         let against: Vec<&str> = group.versus.iter().map(|v| v.against.as_str()).collect();
         assert_eq!(against, ["cs", "dt"]);
-        // 6 over 12, and 16 over 16.
+        // The ratios are 6 over 12, and 16 over 16.
         assert_eq!(group.versus[0].ratio.mean, 0.75);
         assert_eq!(group.versus[0].tally.tied, 1);
     }

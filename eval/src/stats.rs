@@ -13,7 +13,7 @@ pub const LOST_ABOVE: f64 = 1.001;
 /// Bootstrap resamples behind every published interval.
 pub const RESAMPLES: usize = 10_000;
 
-/// The nearest-rank percentile: the smallest value with at least a share `q` of all values at or
+/// Returns the nearest-rank percentile: the smallest value with at least a share `q` of all values at or
 /// below it.
 ///
 /// `sorted` must be ascending; `q` lies in `[0, 1]` (`q = 0` gives the minimum). `None` for an
@@ -23,32 +23,32 @@ pub fn nearest_rank(sorted: &[f64], q: f64) -> Option<f64> {
     sorted.get(index(rank) - 1).copied()
 }
 
-/// The nearest-rank percentiles 0, 0.5, …, 100 of ascending values; empty for an empty slice.
+/// Returns the nearest-rank percentiles 0, 0.5, …, 100 of ascending values; empty for an empty slice.
 pub fn half_percentiles(sorted: &[f64]) -> Vec<f64> {
     let percentile = |half: u32| nearest_rank(sorted, f64::from(half) / 200.0);
     (0..=200).filter_map(percentile).collect()
 }
 
-/// The arithmetic mean, summed in order; `None` for an empty slice.
+/// Returns the arithmetic mean, summed in order; `None` for an empty slice.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The geometric mean; `None` of nothing.
+/// Returns the geometric mean; `None` for an empty slice.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     let logs: Vec<f64> = values.iter().copied().map(libm::log).collect();
     mean(&logs).map(libm::exp)
 }
 
-/// Population variance; zero for a single value, `None` for an empty slice.
+/// Returns the population variance; zero for a single value, `None` for an empty slice.
 pub fn variance(values: &[f64]) -> Option<f64> {
     let centre = mean(values)?;
     let squares = values.iter().map(|v| (v - centre) * (v - centre));
     Some(squares.sum::<f64>() / values.len() as f64)
 }
 
-/// The mean of the finite values; `None` if there is none. A trace without a flow of some class has no
-/// finite value for that class.
+/// Returns the mean of the finite values; `None` if there is none. A trace without a flow of some class has
+/// no finite value for that class.
 pub fn finite_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let finite: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
     mean(&finite)
@@ -66,12 +66,12 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether the whole interval is below 1: better than the baseline, beyond chance.
+    /// Returns true if the whole interval is below 1: significantly better than the baseline.
     pub fn is_below_one(&self) -> bool {
         self.high < 1.0
     }
 
-    /// The interval of the ratio turned over.
+    /// Returns the interval of the inverse ratio.
     #[must_use]
     pub fn inverse(&self) -> Interval {
         Interval {
@@ -81,14 +81,14 @@ impl Interval {
         }
     }
 
-    /// Whether the whole interval is above 1: worse than the baseline, beyond chance.
+    /// Returns true if the whole interval is above 1: significantly worse than the baseline.
     pub fn is_above_one(&self) -> bool {
         self.low > 1.0
     }
 }
 
-/// A median between the least and the largest value, such as those of several seeds. They say how far the
-/// values lie apart, and nothing about chance: this is no [`Interval`].
+/// A median with the least and the largest value, such as those of several seeds. It shows the range of the
+/// values, and nothing about chance: this is no [`Interval`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// The median.
@@ -100,7 +100,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these values; `None` of nothing.
+    /// Summarises these values; `None` if there are none.
     pub fn of(mut values: Vec<f64>) -> Option<Spread> {
         values.sort_by(f64::total_cmp);
         let (least, largest) = (*values.first()?, *values.last()?);
@@ -117,7 +117,7 @@ impl Spread {
     }
 }
 
-/// Mean of `values` with a percentile-bootstrap 95 % interval.
+/// Returns the mean of `values` with a percentile-bootstrap 95 % interval.
 ///
 /// `resamples` times as many values as given are drawn with replacement and averaged; the interval
 /// runs from the 2.5th to the 97.5th nearest-rank percentile of those means. The same seed gives
@@ -142,18 +142,17 @@ fn resampled_mean(values: &[f64], rng: &mut Xoshiro256PlusPlus) -> f64 {
     draws.sum::<f64>() / count as f64
 }
 
-/// A random index below `count`.
+/// Returns a random index below `count`.
 fn random_index(count: usize, rng: &mut Xoshiro256PlusPlus) -> usize {
     // Multiply-shift maps 64 random bits onto 0..count; the bias is below count / 2^64.
     index(((u128::from(rng.next_u64()) * count as u128) >> 64) as u64)
 }
 
-/// Ratio of the means of `values` and `of`, which belong together pair by pair, with a
+/// Returns the ratio of the means of `values` and `of`, which belong together pair by pair, with a
 /// percentile-bootstrap 95 % interval over the pairs; [`Interval::mean`] holds the ratio.
 ///
-/// Resampled as in [`bootstrap_mean`]; resamples in which `of` sums to zero have no ratio and are left
-/// out. `None` where the slices are empty or differ in length, where a value is not finite, or
-/// where `of` sums to zero.
+/// Resamples like [`bootstrap_mean`]; resamples in which `of` sums to zero have no ratio and are left out.
+/// `None` if the slices are empty or differ in length, if a value is not finite, or if `of` sums to zero.
 pub fn bootstrap_ratio_of_means(
     values: &[f64],
     of: &[f64],
@@ -186,17 +185,17 @@ pub fn bootstrap_ratio_of_means(
     })
 }
 
-/// Largest factor, up or down, with which a pair enters a geometric mean: a value next to zero on one side
-/// says little about how many times as large the other is.
+/// Largest factor, up or down, with which a pair enters a geometric mean: if one side is close to zero, the
+/// ratio is meaningless.
 const LARGEST_FACTOR: f64 = 1e3;
 
-/// Geometric mean over pairs of `values` over `of`, with a percentile-bootstrap 95 % interval over the pairs;
-/// [`Interval::mean`] holds the geometric mean.
+/// Returns the geometric mean over pairs of `values` over `of`, with a percentile-bootstrap 95 % interval
+/// over the pairs; [`Interval::mean`] holds the geometric mean.
 ///
 /// Every pair counts by its ratio and not by its size, so that a few pairs with large values do not decide.
-/// Equal values, both zero or both not a number, count as 1; ratios are limited to a factor of 1,000 either
-/// way, which also stands for a value that is zero or not a number on one side only. Resampled as in
-/// [`bootstrap_mean`]. `None` where the slices are empty or differ in length.
+/// Equal values, both zero or both not a number, count as 1. Ratios are limited to a factor of 1,000 either
+/// way, which also stands for a value that is zero or not a number on one side only. Resamples like
+/// [`bootstrap_mean`]. `None` if the slices are empty or differ in length.
 pub fn bootstrap_geometric_ratio(
     values: &[f64],
     of: &[f64],
@@ -235,14 +234,14 @@ fn log_ratio(value: f64, of: f64) -> f64 {
 pub struct Tally {
     /// Traces with a ratio below [`WON_BELOW`].
     pub won: u64,
-    /// Traces in between.
+    /// Traces with a ratio in between.
     pub tied: u64,
     /// Traces with a ratio above [`LOST_ABOVE`], and traces that the policy failed.
     pub lost: u64,
 }
 
 impl Tally {
-    /// Counts `ratios`; a ratio that is not a number counts as lost.
+    /// Counts wins, ties and losses of `ratios`; a ratio that is not a number counts as lost.
     pub fn of(ratios: &[f64]) -> Tally {
         ratios
             .iter()
@@ -260,13 +259,13 @@ impl Tally {
         self
     }
 
-    /// Share of the traces won among those that are not ties; `None` if all are ties.
+    /// Returns the share of won traces among those that are not ties; `None` if all are ties.
     pub fn share_won(&self) -> Option<f64> {
         let decided = self.won + self.lost;
         (decided > 0).then(|| self.won as f64 / decided as f64)
     }
 
-    /// Number of all traces.
+    /// Returns the number of all traces.
     pub fn total(&self) -> u64 {
         self.won + self.tied + self.lost
     }
@@ -276,10 +275,10 @@ impl Tally {
 /// the headroom is meaningful.
 const LEAST_ROOM: f64 = 0.01;
 
-/// Share of the headroom between a baseline and an unlimited buffer that a policy captures:
-/// 0 is the baseline, 1 the unlimited buffer. It is a scale and not a bound, as shorter queues can
-/// beat an unlimited buffer. `None` where the unlimited buffer is not better than the baseline by
-/// more than 1 % of the baseline.
+/// Returns the share of the headroom between a baseline and an unlimited buffer that a policy captures: 0 is
+/// the baseline, 1 the unlimited buffer. It is a scale and not a bound, as shorter queues can beat an
+/// unlimited buffer. `None` unless the unlimited buffer is better than the baseline by more than 1 % of the
+/// baseline.
 pub fn headroom(baseline: f64, policy: f64, unlimited: f64) -> Option<f64> {
     let room = baseline - unlimited;
     (room > LEAST_ROOM * baseline && policy.is_finite()).then(|| (baseline - policy) / room)
@@ -399,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_ratio_of_means_is_resampled_in_pairs() {
-        // Two pairs: drawn are the first twice, both, or the second twice, with probability 1/4,
+        // A resample has the first of the two pairs twice, both, or the second twice, with probability 1/4,
         // 1/2, 1/4.
         let interval = bootstrap_ratio_of_means(&[1.0, 6.0], &[2.0, 3.0], RESAMPLES, 1).unwrap();
         assert_eq!(
@@ -410,7 +409,7 @@ mod tests {
                 high: 2.0
             }
         );
-        // Where the second pair is drawn twice there is no ratio.
+        // A resample with the second pair twice has no ratio.
         let interval = bootstrap_ratio_of_means(&[1.0, 0.0], &[2.0, 0.0], RESAMPLES, 1).unwrap();
         assert_eq!(
             (interval.mean, interval.low, interval.high),

@@ -20,23 +20,22 @@ use crate::stats::Interval;
 pub use crate::parts::Parts;
 pub use page::{front_table, render};
 
-/// Names the file format in `suite.json`.
+/// Name of the file format in `suite.json`.
 const FORMAT: &str = "bufgym-eval-suite";
-/// Raised when a field changes its meaning; added fields do not raise it.
+/// Version of the file format. It rises if a field changes its meaning; added fields do not change it.
 const VERSION: u32 = 2;
 
 /// Default number of traces of a cell.
 pub const CELL_TRACES: u64 = 32;
 
-/// In a cell with more ports than this, a trace takes many times as long as in the others, and half of the
-/// traces have to do.
+/// Largest number of ports of a cell with all traces. With more ports, a trace takes many times as long, so
+/// half of the traces must suffice.
 const MANY_PORTS: usize = 64;
 
 /// The preset of the first comparison. Most cells change one of its settings.
 pub const MAIN: &str = "ndt-16x1g";
 
-/// The presets of the main comparisons: classic senders, senders as Linux has them, and data center
-/// TCP.
+/// The presets of the main comparisons: classic senders, senders of Linux, and data center TCP.
 pub const PRESETS: [&str; 3] = [MAIN, "linux-16x1g", "dctcp-16x10g"];
 
 /// A cell is lost if the lower end of its interval is above this.
@@ -48,16 +47,16 @@ pub const HEADROOM: f64 = 0.03;
 /// A scenario that the policies were not trained in.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// What differs from the main scenario, in words.
+    /// Differences from the main scenario, in words.
     pub title: &'static str,
     /// The scenario.
     pub scenario: Scenario,
-    /// The best of the rules that were tuned for this very scenario, by validation traces.
+    /// The best of the rules that were tuned for this scenario, by validation traces.
     pub tuned: Option<Entrant>,
 }
 
 impl Cell {
-    /// Its number of traces, where others have so many.
+    /// Returns the number of traces of the cell, if other cells have `others`.
     fn traces(&self, others: u64) -> u64 {
         match self.scenario.port_count() > MANY_PORTS {
             true => others.div_ceil(2),
@@ -93,10 +92,10 @@ const CELLS: [(&str, &str, &[&str]); 15] = [
     ("Linux-like senders, 25 Gbps", "linux-16x25g", &[]),
 ];
 
-/// All cells, without tuned rules.
+/// Returns all cells, without tuned rules.
 ///
 /// # Errors
-/// When a setting does not exist.
+/// Fails if a setting does not exist.
 pub fn cells() -> Result<Vec<Cell>, ScenarioError> {
     CELLS
         .iter()
@@ -112,45 +111,45 @@ pub fn cells() -> Result<Vec<Cell>, ScenarioError> {
         .collect()
 }
 
-/// How a tuned rule of a main comparison was found.
+/// The search that found a tuned rule of a main comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// The policy string.
     pub policy: String,
-    /// Simulations of its search, where they were counted.
+    /// Number of simulations of the search, if counted.
     pub simulations: Option<u64>,
-    /// Parameters at an edge of what was searched, in words.
+    /// Parameters at an edge of the search range, in words.
     pub edges: Vec<String>,
 }
 
-/// Why a suite could not be run.
+/// An error that prevents a suite.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
     /// A comparison failed.
     #[error(transparent)]
     Evaluation(#[from] EvalError),
-    /// A finished comparison cannot be kept.
+    /// A finished comparison cannot be stored.
     #[error("cannot keep a finished comparison in {}: {source}", folder.display())]
     Keep {
-        /// Where.
+        /// Folder for stored results.
         folder: PathBuf,
-        /// Why.
+        /// Reason.
         source: io::Error,
     },
 }
 
-/// What to compare.
+/// Configuration of a suite.
 #[derive(Clone, Debug)]
 pub struct SuiteConfig {
-    /// The main comparisons, each with how its tuned rules were found.
+    /// The main comparisons, each with the searches that found its tuned rules.
     pub mains: Vec<(EvalConfig, Vec<Spent>)>,
     /// Simulations of a default training of the network.
     pub learner_simulations: Option<u64>,
-    /// The policies that are compared in the cells too.
+    /// The policies that are also compared in the cells.
     pub transferred: Vec<Entrant>,
     /// The cells.
     pub cells: Vec<Cell>,
-    /// Traces of every cell; half as many where a switch has more than 64 ports.
+    /// Traces of every cell; half as many if a switch has more than 64 ports.
     pub cell_traces: u64,
     /// Revision of the program.
     pub revision: String,
@@ -159,20 +158,20 @@ pub struct SuiteConfig {
 /// The result of one cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
-    /// What differs from the main scenario, in words.
+    /// Differences from the main scenario, in words.
     pub title: String,
     /// All settings of the scenario, as TOML.
     pub scenario: String,
     /// Number of traces.
     pub traces: u64,
-    /// As in an evaluation.
+    /// Summaries of the policies, like in an evaluation.
     pub policies: Vec<PolicySummary>,
-    /// As in an evaluation.
+    /// Groups of trainings, like in an evaluation.
     pub seeds: Vec<SeedGroup>,
-    /// As in an evaluation.
+    /// Comparisons of policies, like in an evaluation.
     #[serde(default)]
     pub versus: Vec<Versus>,
-    /// The rule that was tuned for this very scenario.
+    /// The rule that was tuned for this scenario.
     #[serde(default)]
     pub tuned: Option<String>,
     /// Wall time, seconds.
@@ -193,7 +192,7 @@ impl CellResult {
         }
     }
 
-    /// The ratio to DT of a policy, or of the seeds of a training taken together.
+    /// Returns the ratio to DT of a policy, or of the seeds of a training taken together.
     pub fn ratio(&self, name: &str) -> Option<Interval> {
         let policy = self.policies.iter().find(|p| p.entry.policy == name);
         let group = self.seeds.iter().find(|group| group.task == name);
@@ -202,8 +201,8 @@ impl CellResult {
             .or(group.map(|group| group.ratio_to_dt))
     }
 
-    /// Mean FCT of a learned policy, or of the seeds of a training taken together, over that of the rule
-    /// tuned for the scenario.
+    /// Returns the mean FCT of a learned policy, or of the seeds of a training taken together, over that of
+    /// the rule tuned for the scenario.
     pub fn against_tuned(&self, name: &str) -> Option<Interval> {
         let tuned = self.tuned.as_ref()?;
         let groups = self.seeds.iter().flat_map(|group| &group.versus);
@@ -212,43 +211,43 @@ impl CellResult {
         found.map(|versus| versus.ratio)
     }
 
-    /// How much lower the unlimited buffer's mean FCT is than that of DT, as a share.
+    /// Returns the reduction of the mean FCT by the unlimited buffer relative to DT, as a share.
     pub fn headroom(&self) -> Option<f64> {
         let unlimited = self.policies.iter().find(|p| p.entry.policy == UNLIMITED)?;
         Some(1.0 - unlimited.ratio_to_dt?.mean)
     }
 }
 
-/// How a policy does in the cells.
+/// The results of a policy in the cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transfer {
-    /// Titles of the cells in which it is worse than DT by more than 2 %, beyond chance.
+    /// Titles of the cells in which the policy is worse than DT by more than 2 %, significantly.
     pub lost: Vec<String>,
     /// Number of cells with headroom.
     pub with_headroom: usize,
-    /// Number of these cells in which it is better than DT, beyond chance.
+    /// Number of cells with headroom in which the policy is significantly better than DT.
     pub better: usize,
-    /// Number of cells that a rule was tuned for.
+    /// Number of cells with a tuned rule.
     pub tuned: usize,
-    /// Number of these in which it is better than that rule, beyond chance.
+    /// Number of cells with a tuned rule in which the policy is significantly better than that rule.
     pub better_than_tuned: usize,
-    /// Titles of these in which it is worse than that rule by more than 2 %, beyond chance.
+    /// Titles of the cells in which the policy is worse than the tuned rule by more than 2 %, significantly.
     pub worse_than_tuned: Vec<String>,
 }
 
 /// A main comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// Its results.
+    /// Results of the comparison.
     pub evaluation: Evaluation,
     /// The policies that push out.
     pub push_out: Vec<String>,
-    /// How tuned rules were found.
+    /// The searches that found the tuned rules.
     pub spent: Vec<Spent>,
 }
 
 impl Comparison {
-    /// The rules and the baseline, the best first; those that push out are left out.
+    /// Returns the rules and the baseline, the best first; those that push out are left out.
     pub fn drop_tail(&self) -> Vec<&PolicySummary> {
         let rules = self.evaluation.policies.iter().filter(|p| {
             matches!(p.entry.role, Role::Heuristic | Role::Baseline)
@@ -259,7 +258,7 @@ impl Comparison {
         rules
     }
 
-    /// The search that a tuned rule was found by.
+    /// Returns the search that found a tuned rule.
     pub fn spent(&self, policy: &str) -> Option<&Spent> {
         self.spent.iter().find(|spent| spent.policy == policy)
     }
@@ -309,16 +308,15 @@ impl Suite {
     }
 }
 
-/// Called when a comparison begins, with its title and its number of simulations: none if its result was
-/// kept.
+/// Callback at the beginning of a comparison, with its title and its number of simulations: zero if its
+/// result was stored.
 pub type OnPart<'a> = &'a dyn Fn(&str, usize);
 
-/// Runs the main comparisons and the cells. Apart from wall times, the result does not depend on the
-/// number of threads. With `parts`, what is finished is kept there, and what was kept of the same
-/// comparison is not run again.
+/// Runs the main comparisons and the cells. Apart from wall times, the result does not depend on the number
+/// of threads. With `parts`, finished comparisons are stored there, and stored ones are not run again.
 ///
 /// # Errors
-/// As [`evaluate`], and when a finished comparison cannot be kept.
+/// Returns the errors of [`evaluate`], and fails if a finished comparison cannot be stored.
 pub fn run(
     config: &SuiteConfig,
     parts: Option<&Parts>,
@@ -378,7 +376,7 @@ pub fn run(
     })
 }
 
-/// The sort key of policies: their mean ratio to DT, lower is better.
+/// Returns the sort key of policies: their mean ratio to DT, lower is better.
 fn key(policy: &PolicySummary) -> f64 {
     policy.ratio_to_dt.map_or(f64::INFINITY, |ratio| ratio.mean)
 }

@@ -31,7 +31,7 @@ fn ratio(value: Option<f64>, of: Option<f64>) -> Option<f64> {
     ratio.is_finite().then_some(ratio)
 }
 
-/// The traces that every policy finished. Means are over these traces only, so that no policy looks
+/// Returns the traces that every policy finished. Means are over these traces only, so that no policy looks
 /// better because it failed a hard trace.
 fn common_traces(results: &[TraceResult]) -> BTreeSet<u64> {
     let failed: BTreeSet<u64> = results
@@ -46,7 +46,7 @@ fn common_traces(results: &[TraceResult]) -> BTreeSet<u64> {
         .collect()
 }
 
-/// The results of one policy, in the order of the traces.
+/// Returns the results of one policy, in the order of the traces.
 fn results_of<'a>(results: &'a [TraceResult], policy: &str) -> Vec<&'a TraceResult> {
     results.iter().filter(|r| r.policy == policy).collect()
 }
@@ -82,8 +82,8 @@ pub fn summarise(
     summaries
 }
 
-/// Summarises the results `own` of one policy on all traces; `baseline` are DT's on the common
-/// traces, in the same order. Headroom is left open.
+/// Summarises the results `own` of one policy on all traces; `baseline` are DT's on the common traces, in the
+/// same order. Does not fill in the headroom.
 fn summarise_one(
     entry: &Entry,
     own: &[&TraceResult],
@@ -149,7 +149,7 @@ fn summarise_one(
     }
 }
 
-/// One field of every result.
+/// Returns one field of every result.
 fn gather<T>(results: &[&TraceResult], field: fn(&TraceResult) -> T) -> Vec<T> {
     results.iter().map(|result| field(result)).collect()
 }
@@ -213,7 +213,7 @@ pub fn versus(
         .collect()
 }
 
-/// The networks whose trainings differ in the seed only, taken together, and against every rule,
+/// Groups the networks whose trainings differ in the seed only, and compares each group with every rule,
 /// including the baseline and excluding the unlimited buffer.
 pub fn seeds(
     entries: &[Entry],
@@ -233,7 +233,7 @@ pub fn seeds(
     seeds::groups(entries, &rules, &counted, (resamples, seed))
 }
 
-/// The mean ratio of `ours` to `theirs` over the traces of both, and the traces won, tied and lost.
+/// Returns the mean ratio of `ours` to `theirs` over the traces of both, and the traces won, tied and lost.
 fn paired(
     ours: &BTreeMap<u64, f64>,
     theirs: &BTreeMap<u64, f64>,
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_means_of_a_small_comparison() {
-        // Mean FCTs of two traces: dt 10, 20; unlimited 5, 10; cs 8, 22.
+        // The mean FCTs of two traces are: dt 10, 20; unlimited 5, 10; cs 8, 22.
         let (entries, mut results) = synthetic::from_means(&[
             ("dt", &[10.0, 20.0]),
             ("unlimited", &[5.0, 10.0]),
@@ -270,10 +270,10 @@ mod tests {
         let ratio = cs.ratio_to_dt.unwrap();
         assert!((ratio.mean - 0.95).abs() < 1e-12, "mean of 0.8 and 1.1");
         assert!((ratio.low - 0.8).abs() < 1e-12 && (ratio.high - 1.1).abs() < 1e-12);
-        // Losses are in proportion to FCT here: 30 over 30.
+        // Losses are proportional to FCT here: 30 over 30.
         let losses = cs.objective_ratios.loss_ratio_to_dt.unwrap();
         assert!((losses.mean - 1.0).abs() < 1e-12 && losses.low < 0.85 && losses.high > 1.05);
-        // (992 + 978) over (990 + 980) Mbit/s.
+        // The ratio is (992 + 978) over (990 + 980) Mbit/s.
         let goodput = cs.objective_ratios.goodput_ratio_to_dt.unwrap();
         assert!((goodput.mean - 1.0).abs() < 1e-12);
         assert_eq!(cs.objectives.p99_queueing_delay_us, Some(300.0));

@@ -12,7 +12,7 @@ use crate::metric::{
 };
 use crate::{label, summary};
 
-/// The same with its first two policies as seeds of one training.
+/// Returns the evaluation with its first two policies as seeds of one training.
 pub fn with_two_seeds(mut evaluation: Evaluation, task: &str) -> Evaluation {
     let policies = evaluation.policies.iter();
     let mut entries: Vec<Entry> = policies.map(|policy| policy.entry.clone()).collect();
@@ -92,7 +92,7 @@ fn result(policy: &str, trace: u64, mean: f64) -> TraceResult {
     }
 }
 
-/// Results with the given mean FCTs per policy and trace; NaN makes a trace fail.
+/// Builds results with the given mean FCTs per policy and trace; NaN makes a trace fail.
 pub fn from_means(policies: &[(&str, &[f64])]) -> (Vec<Entry>, Vec<TraceResult>) {
     let mut entries: Vec<Entry> = policies.iter().map(|(policy, _)| entry(policy)).collect();
     label::fill(&mut entries);
@@ -105,8 +105,8 @@ pub fn from_means(policies: &[(&str, &[f64])]) -> (Vec<Entry>, Vec<TraceResult>)
     (entries, results.collect())
 }
 
-/// The same where some packets are not to be lost: every trace has a pause of 2 ms for every
-/// millisecond of mean FCT.
+/// Returns the evaluation with lossless packets: every trace has a pause of 2 ms for every millisecond of
+/// mean FCT.
 pub fn with_pauses(mut evaluation: Evaluation) -> Evaluation {
     for result in &mut evaluation.results {
         let mean = result.all_flows.mean_fct_ms;
@@ -124,7 +124,7 @@ pub fn with_pauses(mut evaluation: Evaluation) -> Evaluation {
     evaluation
 }
 
-/// A whole evaluation from the given mean FCTs.
+/// Builds a whole evaluation from the given mean FCTs.
 pub fn evaluation(policies: &[(&str, &[f64])]) -> Evaluation {
     let (entries, mut results) = from_means(policies);
     summary::fill_ratios(&mut results);
@@ -152,8 +152,8 @@ pub fn evaluation(policies: &[(&str, &[f64])]) -> Evaluation {
     }
 }
 
-/// An evaluation of the usual size with plausible numbers; the learned policy's mean ratio to DT
-/// is near `learned`.
+/// Builds an evaluation of the usual size with plausible numbers; the learned policy's mean ratio to DT is
+/// near `learned`.
 pub fn typical(learned: f64) -> Evaluation {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
     let mut uniform = move || (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;

@@ -20,13 +20,14 @@ const HEADER: [&str; 9] = [
     "of FCT",
 ];
 
-/// The main table, one line per policy. Ratios are to DT (α = 1) on the same traces; `of unlimited's gain`
-/// is the share of the unlimited buffer's gain over DT, `of FCT` the part of mean FCT that is timeouts.
+/// Renders the main table, one line per policy. Ratios are to DT (α = 1) on the same traces;
+/// `of unlimited's gain` is the share of the unlimited buffer's gain over DT, and `of FCT` the part of mean
+/// FCT that flows wait for timeouts.
 fn render(policies: &[PolicySummary]) -> String {
     aligned(&HEADER, policies.iter().map(row))
 }
 
-/// The table of the other objectives: ratios to DT of the means over traces, with 95 % intervals.
+/// Renders the table of the other objectives: ratios to DT of the means over traces, with 95 % intervals.
 fn render_objectives(policies: &[PolicySummary]) -> String {
     let columns = ObjectiveRatios::COLUMNS;
     let header: Vec<&str> = std::iter::once("policy")
@@ -44,7 +45,7 @@ fn render_objectives(policies: &[PolicySummary]) -> String {
     aligned(&header, policies.iter().map(row))
 }
 
-/// Slowdowns by class of flows, each with its ratio to DT in pairs; nothing for a single switch.
+/// Renders slowdowns by class of flows, each with its paired ratio to DT's; nothing for a single switch.
 fn render_slowdowns(evaluation: &Evaluation) -> String {
     if evaluation.scenario.switches < 2 {
         return String::new();
@@ -66,7 +67,7 @@ fn render_slowdowns(evaluation: &Evaluation) -> String {
     aligned(&header, evaluation.policies.iter().map(row)) + "\n"
 }
 
-/// Pauses, lossless losses and occupancy, each with its ratio to DT's; nothing where no packet is
+/// Renders pauses, lost lossless packets and occupancy, each with its ratio to DT's; nothing if no packet is
 /// lossless.
 fn render_lossless(evaluation: &Evaluation) -> String {
     if !evaluation.has_lossless() {
@@ -93,7 +94,7 @@ fn render_lossless(evaluation: &Evaluation) -> String {
     aligned(&header, evaluation.policies.iter().map(row)) + "\n"
 }
 
-/// The networks whose trainings differ in the seed only; nothing where there are none.
+/// Renders groups of networks whose trainings differ in the seed only; nothing if there are none.
 fn render_seeds(groups: &[SeedGroup]) -> String {
     if groups.is_empty() {
         return String::new();
@@ -121,7 +122,7 @@ fn render_seeds(groups: &[SeedGroup]) -> String {
     aligned(&header, groups.iter().map(row)) + "\n"
 }
 
-/// Ratios to DT by the arrivals of a trace; nothing where all traces are alike.
+/// Renders ratios to DT by the arrivals of a trace; nothing if all traces are alike.
 fn render_arrivals(policies: &[PolicySummary]) -> String {
     let Some(first) = policies.first().filter(|p| !p.by_arrivals.is_empty()) else {
         return String::new();
@@ -144,7 +145,7 @@ fn render_arrivals(policies: &[PolicySummary]) -> String {
     aligned(&header, policies.iter().map(row)) + "\n"
 }
 
-/// The policy strings behind labels; nothing where all are the same.
+/// Renders the policy strings behind labels; nothing if all are the same.
 fn render_labels(policies: &[PolicySummary]) -> String {
     let entries = policies.iter().map(|policy| &policy.entry);
     let others = entries.filter(|entry| entry.label() != entry.policy);
@@ -157,10 +158,10 @@ fn render_labels(policies: &[PolicySummary]) -> String {
     }
 }
 
-/// A table with aligned columns, ending in a newline.
+/// Renders a table with aligned columns, ending in a newline.
 pub(crate) fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let header = header.iter().map(|head| (*head).to_string()).collect();
-    // A policy has the name of a file, and a cell is on one line.
+    // The name of a policy may come from a file, and a cell must stay on one line.
     let visible = |row: Vec<String>| row.iter().map(|cell| visible(cell)).collect();
     let rows = rows.map(visible);
     let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
@@ -182,7 +183,7 @@ pub(crate) fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) 
     lines.join("\n") + "\n"
 }
 
-/// All tables of an evaluation, with a line that says what was compared and one per failed trace.
+/// Renders all tables of an evaluation, with a line about the comparison and one per failed trace.
 pub fn render_evaluation(evaluation: &Evaluation) -> String {
     let mut text = format!(
         "{} · {} {} traces, seed {} · ratios to DT (α = 1), lower is better\n\n{}\n{}{}{}{}\
@@ -323,7 +324,8 @@ mod tests {
             .filter(|line| line.starts_with("cs "))
             .collect();
         let cells: Vec<&str> = rows[1].split_whitespace().collect();
-        // The trace that one of them failed counts for none: losses 8 over 10, 992 over 990 Mbit/s.
+        // The trace that one policy failed counts for none: losses are 8 over 10, goodputs 992 over 990
+        // Mbit/s.
         let expected = ["cs", "0.800", "[0.800–0.800]", "1.002", "[1.002–1.002]"];
         assert_eq!(cells[..5], expected);
         assert!(text.contains("FAILED: unlimited on trace 1: 1 of 300 flows did not finish"));

@@ -12,18 +12,18 @@ use crate::data::{BASELINE, Role, Timeline, TimelineSeries, TraceResult};
 use crate::entrant::Entrant;
 use crate::evaluate::{EvalError, NumberedTrace};
 
-/// Bins of the excerpt.
+/// Number of bins of the excerpt.
 const BINS: usize = 60;
-/// Samples of the switch per bin.
+/// Number of samples of the switch per bin.
 const SAMPLES: u64 = 32;
 /// Limit of the rows held for one policy. Longer traces are sampled at a longer interval.
 const MAX_ROWS: u64 = 2_000_000;
 
-/// The excerpt of the trace on which DT drops most, among the traces with several destinations.
-/// `None` if there is no such trace, or there are several switches.
+/// Returns the excerpt of the trace on which DT drops most, among the traces with several destinations.
+/// `None` if there is no such trace, or if there are several switches.
 ///
 /// # Errors
-/// When a policy does not fit the scenario.
+/// Fails if a policy does not fit the scenario.
 pub fn of_busiest_trace(
     scenario: &Scenario,
     entrants: &[Entrant],
@@ -39,12 +39,12 @@ pub fn of_busiest_trace(
     excerpt(scenario, &shown(entrants), numbered, simulated_s)
 }
 
-/// Queues and thresholds of the policies `shown` at two ports, over the time when these ports are
+/// Returns the queues and thresholds of the policies `shown` at two ports, over the time when these ports are
 /// busiest under DT. `simulated_s` is the length of the trace in seconds. `None` if DT is not among the
 /// policies.
 ///
 /// # Errors
-/// When a policy does not fit the scenario.
+/// Fails if a policy does not fit the scenario.
 pub fn excerpt(
     scenario: &Scenario,
     shown: &[&Entrant],
@@ -81,7 +81,7 @@ pub fn excerpt(
     }))
 }
 
-/// The trace with at least two destinations on which DT drops most, and its length in seconds.
+/// Returns the trace with at least two destinations on which DT drops most, and its length in seconds.
 fn busiest_trace<'a>(
     traces: &'a [NumberedTrace],
     results: &[TraceResult],
@@ -95,18 +95,18 @@ fn busiest_trace<'a>(
         let several = flows.iter().any(|flow| flow.dst != flows[0].dst);
         several.then_some((r, numbered))
     });
-    // Of equal maxima the first is taken.
+    // The first of several equal maxima counts.
     let busiest = dropping.max_by_key(|(r, _)| (r.drops, Reverse(r.trace)));
     busiest.map(|(r, numbered)| (numbered, r.simulated_s))
 }
 
-/// The time in which one port drains a full buffer, which is the time scale of queues.
+/// Returns the time in which one port drains a full buffer, which is the time scale of queues.
 fn bin_width(scenario: &Scenario) -> Time {
     let seconds = 8.0 * scenario.buffer_bytes as f64 / scenario.rate_bps.max(1) as f64;
     Time::from_secs_f64(seconds).max(Time(SAMPLES))
 }
 
-/// The interval between samples.
+/// Returns the interval between samples.
 fn sampling(scenario: &Scenario, bin: Time, simulated_s: f64) -> Time {
     let finest = Time(bin.0 / SAMPLES);
     let samples = u128::from(floor_u64(simulated_s / finest.as_secs_f64()));
@@ -115,8 +115,8 @@ fn sampling(scenario: &Scenario, bin: Time, simulated_s: f64) -> Time {
     Time(u64::try_from(u128::from(finest.0) * coarser).unwrap_or(u64::MAX))
 }
 
-/// The policies to show: complete sharing, DT and two learned policies. Other rules fill the places of
-/// missing ones.
+/// Returns the policies to show: complete sharing, DT and two learned policies. Other rules replace missing
+/// ones.
 fn shown(entrants: &[Entrant]) -> Vec<&Entrant> {
     let named = |name: &str| entrants.iter().find(|c| c.name() == name);
     let of_role = |role: Role| entrants.iter().filter(move |c| c.role() == role);
@@ -127,7 +127,7 @@ fn shown(entrants: &[Entrant]) -> Vec<&Entrant> {
     shown
 }
 
-/// The two ports with the longest queues at any time, in ascending order.
+/// Returns the two ports with the longest queues at any time, in ascending order.
 fn longest_ports(rows: &[TimelineRow], ports: usize) -> Vec<u32> {
     let mut peaks: Vec<(u64, u32)> = (0..).take(ports).map(|port| (0, port)).collect();
     for row in rows {
@@ -145,7 +145,7 @@ fn bin_of(t: Time, bin: Time) -> usize {
     index(t.0 / bin.0)
 }
 
-/// The first of the [`BINS`] bins in which the ports are busiest at the same time: the sum over these
+/// Returns the first of the [`BINS`] bins in which the ports are busiest at the same time: the sum over these
 /// bins of the shorter queue is largest, or if equal, that of the longer queue.
 fn busiest_window(rows: &[TimelineRow], ports: &[u32], bin: Time) -> usize {
     let bins = rows.last().map_or(0, |row| bin_of(row.t, bin) + 1);
@@ -171,7 +171,7 @@ fn busiest_window(rows: &[TimelineRow], ports: &[u32], bin: Time) -> usize {
     best.map_or(0, |(first, _)| first)
 }
 
-/// The bins of one port from bin `first` on. The state is constant between samples.
+/// Returns the bins of one port from bin `first` on. The state is constant between samples.
 fn series(
     policy: &str,
     rows: &[TimelineRow],

@@ -15,7 +15,7 @@ use crate::weights::{
 };
 use crate::windows::{TAPS, WINDOW};
 
-/// Per-port features from per-port histories: one convolution per feature, then a dense layer.
+/// Computes per-port features from per-port histories: one convolution per feature, then a dense layer.
 #[derive(Module, Debug)]
 struct Trunk {
     /// `[feature, tap, filter]`.
@@ -68,7 +68,7 @@ pub struct Actor {
 /// The Gaussian of every port and output, before tanh.
 #[derive(Clone, Debug)]
 pub struct ActorOutput {
-    /// `[batch, ports * outputs]`, the outputs of a port side by side.
+    /// `[batch, ports * outputs]`, the outputs of a port next to each other.
     pub mean: Tensor<2>,
     /// `[batch, ports * outputs]`, softly clamped to [`LOG_STD_RANGE`].
     pub log_std: Tensor<2>,
@@ -97,7 +97,7 @@ impl Actor {
         };
         ActorOutput {
             mean: head(&self.mean_hidden, &self.mean_out, mixed.clone()),
-            // Through shared layers the entropy would move the means.
+            // With shared layers the entropy would move the means.
             log_std: soft_clamp(head(
                 &self.log_std_hidden,
                 &self.log_std_out,

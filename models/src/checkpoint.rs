@@ -35,7 +35,7 @@ pub enum CheckpointError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// The folder holds no manifest: it is not a checkpoint.
@@ -46,7 +46,7 @@ pub enum CheckpointError {
     Manifest {
         /// The manifest.
         path: PathBuf,
-        /// Which field, or where the text goes wrong.
+        /// The field, or the place of the mistake in the text.
         reason: String,
     },
     /// The checkpoint was written by a program with another format.
@@ -58,7 +58,7 @@ pub enum CheckpointError {
     Version {
         /// The manifest.
         path: PathBuf,
-        /// What it says.
+        /// Version in the manifest.
         found: String,
     },
     /// The network described is not the one this program runs.
@@ -68,9 +68,9 @@ pub enum CheckpointError {
         path: PathBuf,
         /// The field.
         field: String,
-        /// What it says.
+        /// Value in the manifest.
         found: String,
-        /// What would be right.
+        /// Expected value.
         expected: String,
     },
     /// The weights are not those that the manifest describes.
@@ -93,7 +93,7 @@ pub enum CheckpointError {
     Weights {
         /// The weights.
         path: PathBuf,
-        /// Which tensor, and what would be right.
+        /// The tensor, and the expected shape or values.
         reason: String,
     },
 }
@@ -103,7 +103,7 @@ pub enum CheckpointError {
 /// At any moment the folder holds the complete old or the complete new checkpoint.
 ///
 /// # Errors
-/// Those of the file system, and weights that are not finite numbers.
+/// Returns errors of the file system, and refuses weights that are not finite numbers.
 pub fn save_actor(
     dir: &Path,
     weights: &ActorWeights,
@@ -162,8 +162,8 @@ pub fn load_actor(dir: &Path) -> Result<(ActorWeights, Manifest), CheckpointErro
     decode_actor(&text, &bytes, dir)
 }
 
-/// [`load_actor`] for files that are already in memory, such as a checkpoint compiled into a
-/// program. `origin` is what messages call the folder.
+/// Same as [`load_actor`], for files that are already in memory, such as a checkpoint compiled into a program. `origin`
+/// is the name of the folder in messages.
 ///
 /// # Errors
 /// See [`CheckpointError`].

@@ -1,7 +1,7 @@
 //! Value networks with one value per port.
 //!
 //! They see more than the switch (asymmetric actor-critic, Pinto et al. 2018). Only training needs a critic, and there
-//! the simulator's state is at hand: flows waiting for a timeout, bytes still to send, flows yet to start.
+//! the simulator's state is available: flows waiting for a timeout, bytes still to send, flows yet to start.
 //!
 //! The reward is per port, and so are values: each transition teaches `ports` numbers instead of one. All ports have the
 //! same weights, and permuting the ports permutes the values.
@@ -16,13 +16,13 @@ use bufgym_env::control::{FEATURES, HISTORY, PRIVILEGED};
 
 use crate::layers::{add_to_each_port, linear, matrix, max_over_ports, mean_over_ports, normalise};
 
-/// Frames that a critic sees: as many as the actor. With fewer, an action would tell it what the actor has seen before,
-/// and it would take the cause of an action for its effect.
+/// Frames that a critic sees: as many as the actor. With fewer frames, an action would reveal to the critic what the
+/// actor has seen earlier. The critic would then mistake the cause of an action for its effect.
 pub const FRAMES: usize = HISTORY;
 /// Inputs per port: the frames, newest last, then the privileged features.
 pub const STATE: usize = FRAMES * FEATURES + PRIVILEGED;
 
-/// Newest frames that the value of a state is estimated from. No action enters there, and more frames are more noise.
+/// Newest frames from which the value of a state is estimated. No action enters there, and more frames add noise.
 const VALUE_FRAMES: usize = 3;
 /// Inputs per port of [`StateValue`]: the newest three frames, then the privileged features.
 pub const VALUE_STATE: usize = VALUE_FRAMES * FEATURES + PRIVILEGED;
@@ -79,9 +79,9 @@ impl StateValue {
 /// is busy and else zero, `z_i = relu(norm(B h_i + C m_i))` with the mean `m_i` of h over the other ports,
 /// `y_i = relu(norm(D z_i))`, `Q_i = w y_i + u`.
 ///
-/// A port's value sees its own state and action, and those of the others on the average. Idle ports count there, as
-/// they soon may be busy, and as the mean then tells how many are; their actions do not. Layer norm bounds the values
-/// of actions that were never tried (Ball et al. 2023, RLPD §4.2).
+/// The value of a port depends on its own state and action, and on the mean over the other ports. Idle ports enter the
+/// mean, because they may soon be busy, and because the mean then reflects the number of busy ports. Their actions do
+/// not enter. Layer norm bounds the values of actions that were never tried (Ball et al. 2023, RLPD §4.2).
 #[derive(Module, Debug)]
 pub struct PortCritic {
     state: Linear,

@@ -1,9 +1,9 @@
-//! Where a network is trained.
+//! Devices on which a network is trained.
 //!
-//! The processor is always there. The other devices are built into a program by the cargo features of
-//! the same names, because their libraries are larger than the rest of it. Networks and stored states
-//! do not depend on the device: what was trained on one is read on every other. That the same seed
-//! gives the same weights, bit for bit, is promised for the processor alone.
+//! The processor is always available. The other devices are built into a program by the cargo features of the same
+//! names, because their libraries are larger than the rest of it. Networks and stored states do not depend on the
+//! device: a network trained on one device is read on every other. Only the processor guarantees that the same seed
+//! gives the same weights, bit for bit.
 
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 mod accelerator;
@@ -16,7 +16,7 @@ use burn::tensor::Device;
 
 use crate::cpu;
 
-/// Where a network is trained.
+/// Device on which a network is trained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DeviceChoice {
     /// The processor. The same seed gives the same weights, bit for bit.
@@ -35,7 +35,7 @@ pub enum DeviceChoice {
 pub struct OpenDevice {
     /// For tensors, without automatic differentiation.
     pub device: Device,
-    /// What it is, for people: `cpu`, or the name of a graphics processor as its driver has it.
+    /// Name for users: `cpu`, or the name of a graphics processor as its driver reports it.
     pub name: String,
 }
 
@@ -58,7 +58,7 @@ pub enum DeviceError {
     Unavailable {
         /// The device.
         choice: DeviceChoice,
-        /// What its driver says, on one line.
+        /// Error of the driver, on one line.
         reason: String,
     },
 }
@@ -69,7 +69,7 @@ impl DeviceChoice {
     /// Every choice, whether it is built in or not.
     pub const ALL: [DeviceChoice; 3] = [DeviceChoice::Cpu, DeviceChoice::Wgpu, DeviceChoice::Cuda];
 
-    /// Its name, which is that of its cargo feature.
+    /// Returns the name of the device, which is that of its cargo feature.
     pub fn name(self) -> &'static str {
         match self {
             DeviceChoice::Cpu => "cpu",
@@ -78,7 +78,7 @@ impl DeviceChoice {
         }
     }
 
-    /// Whether this program can use it where the machine has one.
+    /// Returns true if this program can use the device, provided that the machine has one.
     pub fn is_built_in(self) -> bool {
         match self {
             DeviceChoice::Cpu => true,
@@ -89,8 +89,8 @@ impl DeviceChoice {
 
     /// Makes the device ready, and computes something small on it. Later calls return the same one.
     ///
-    /// Where a driver library panics instead of returning an error, the panic becomes the error's
-    /// reason. Nothing is written to standard error meanwhile, by panics of other threads neither.
+    /// If a driver library panics instead of returning an error, the panic becomes the error's reason. Meanwhile
+    /// nothing is written to standard error, not even by panics of other threads.
     ///
     /// # Errors
     /// When the device is not built in, when the machine has none, and when it does not compute.

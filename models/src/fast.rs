@@ -75,7 +75,7 @@ impl FastActor {
         }
     }
 
-    /// The weights that it was made from.
+    /// Returns the weights from which the actor was made.
     ///
     /// # Panics
     /// Never: its parts have the sizes of a network.
@@ -135,7 +135,7 @@ impl FastActor {
     /// Fills `action`, `[ports, outputs]`, with values in `[-1, 1]` drawn from the policy.
     ///
     /// # Panics
-    /// As [`FastActor::forward`], and when `action` has another length.
+    /// Same as [`FastActor::forward`], and when `action` has another length.
     pub fn sample(
         &mut self,
         observation: &[f32],
@@ -148,11 +148,10 @@ impl FastActor {
         self.perturb(observation, ports, action);
     }
 
-    /// Turns standard normal numbers, `[ports, outputs]`, into the actions of the policy that they stand
-    /// for, in `[-1, 1]`.
+    /// Turns standard normal numbers, `[ports, outputs]`, into the corresponding actions of the policy, in `[-1, 1]`.
     ///
     /// # Panics
-    /// As [`FastActor::forward`], and when `noise` has another length.
+    /// Same as [`FastActor::forward`], and when `noise` has another length.
     pub fn perturb(&mut self, observation: &[f32], ports: usize, noise: &mut [f32]) {
         self.perturb_raw(observation, ports, noise);
         noise
@@ -160,10 +159,10 @@ impl FastActor {
             .for_each(|value| *value = libm::tanhf(*value));
     }
 
-    /// As [`perturb`](FastActor::perturb), before tanh.
+    /// Same as [`perturb`](FastActor::perturb), before tanh.
     ///
     /// # Panics
-    /// As [`perturb`](FastActor::perturb).
+    /// Same as [`perturb`](FastActor::perturb).
     pub fn perturb_raw(&mut self, observation: &[f32], ports: usize, noise: &mut [f32]) {
         assert_eq!(noise.len(), ports * self.outputs());
         let (mean, log_std) = self.forward(observation, ports);

@@ -16,10 +16,10 @@ pub fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-/// As [`sha256`], of a file of at most `limit` bytes, which is not taken into memory.
+/// Same as [`sha256`], for a file of at most `limit` bytes, which is not loaded into memory.
 ///
 /// # Errors
-/// Those of the file system, and a longer file.
+/// Returns errors of the file system, and refuses a longer file.
 pub fn sha256_of_file(path: &Path, limit: u64) -> io::Result<String> {
     struct Hash(Sha256);
     impl Write for Hash {
@@ -67,7 +67,7 @@ pub fn encode_tensors(tensors: &[NamedTensor]) -> Result<Vec<u8>, SafeTensorErro
     safetensors::serialize(views, None)
 }
 
-/// The tensors of a safetensors file. Tensors of another type than `f32` are left out.
+/// Returns the tensors of a safetensors file. Tensors of another type than `f32` are left out.
 ///
 /// # Errors
 /// When the bytes are not a safetensors file.
@@ -92,14 +92,14 @@ pub fn decode_tensors(bytes: &[u8]) -> Result<Vec<NamedTensor>, SafeTensorError>
     Ok(tensors)
 }
 
-/// Replaces the folder `dir` by what `write` puts into an empty one.
+/// Replaces the folder `dir` by the content that `write` puts into an empty one.
 ///
-/// The new folder is written beside the old one and then takes its place. So at any moment, also
+/// The new folder is written next to the old one and then replaces it. So at any moment, also
 /// after a crash, [`current_folder`] holds the complete old or the complete new content. Missing
 /// parents are created. There must be only one writer at a time.
 ///
 /// # Errors
-/// Those of `write` and of the file system. `dir` is then unchanged.
+/// Returns errors of `write` and of the file system. `dir` is then unchanged.
 pub fn replace_folder<E: From<io::Error>>(
     dir: &Path,
     write: impl FnOnce(&Path) -> Result<(), E>,
@@ -125,12 +125,11 @@ pub fn replace_folder<E: From<io::Error>>(
     Ok(())
 }
 
-/// The folder with the current content of `dir`: `dir` itself, or the old folder beside it where a
-/// [`replace_folder`] was killed between its two renames. Changes nothing, so a reader does not
-/// disturb a writer.
+/// Returns the folder with the current content of `dir`. That is `dir` itself, or the old folder next to it if a
+/// [`replace_folder`] was killed between its two renames. Changes nothing, so a reader does not disturb a writer.
 pub fn current_folder(dir: &Path) -> PathBuf {
     let old = sibling(dir, "old");
-    // A link beside a folder is none that `replace_folder` has left.
+    // A link next to a folder is not left by `replace_folder`.
     if is_folder(&old) && !is_there(dir) {
         old
     } else {
@@ -138,8 +137,8 @@ pub fn current_folder(dir: &Path) -> PathBuf {
     }
 }
 
-/// Completes a [`replace_folder`] that was killed: puts the old folder back where the new one had
-/// not yet taken its place. Does nothing otherwise.
+/// Completes a [`replace_folder`] that was killed: restores the old folder if the new one had not replaced it yet. Does
+/// nothing otherwise.
 pub fn recover_folder(dir: &Path) -> io::Result<()> {
     let old = sibling(dir, "old");
     if is_folder(&old) && !is_there(dir) {
@@ -152,7 +151,7 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// `a/b` to `a/.b.suffix`.
+/// Returns `a/.b.suffix` for `a/b`.
 fn sibling(dir: &Path, suffix: &str) -> PathBuf {
     let name = dir
         .file_name()

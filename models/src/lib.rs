@@ -5,7 +5,7 @@
 //! - [`StateValue`] and [`PortCritic`]: values of states and of actions, one per port.
 //! - [`GaussianPerceptron`] and [`ValuePerceptron`]: a plain policy and its action-value function, for any task.
 //! - [`FastActor`]: the actor's forward pass in plain Rust, for rollouts and evaluation.
-//! - [`LinearRule`]: sixteen weights in the network's place.
+//! - [`LinearRule`]: a linear rule of sixteen weights instead of the network.
 //! - [`DeviceChoice`]: the processor or a graphics processor, for training.
 //! - [`checkpoint`]: the form in which a trained actor is shipped.
 //!

@@ -29,11 +29,10 @@
 //! Units are those of the observation ([`FEATURE_NAMES`](bufgym_env::control::FEATURE_NAMES)): q is
 //! a share of the buffer, e and d are logarithms of bytes in units of β, time is a logarithm in
 //! units of the time that β takes at line rate. So the features do not depend on the size of the
-//! buffer, the line rate or the number of ports. Where decisions set the α of ingress queues, what came by
-//! the port and pauses stand for arrivals and actions
-//! ([`INGRESS_FEATURE_NAMES`](bufgym_env::control::INGRESS_FEATURE_NAMES)), and the features keep their
-//! names. The factors bring typical values near 1, so that a
-//! search may use one step size for all weights.
+//! buffer, the line rate or the number of ports. Where decisions set the α of ingress queues, ingress bytes and pauses
+//! replace arrivals and actions ([`INGRESS_FEATURE_NAMES`](bufgym_env::control::INGRESS_FEATURE_NAMES)), and the
+//! features keep their names. The factors bring typical values near 1, so that a search may use one step size for all
+//! weights.
 
 mod file;
 
@@ -83,7 +82,7 @@ const ELAPSED: usize = 4;
 pub struct LinearRule {
     actions: ActionSet,
     alpha: LinearWeights,
-    /// For early drop or the α of ingress queues, where decisions set it.
+    /// Weights for early drop or the α of ingress queues, where decisions set it.
     second: Option<LinearWeights>,
 }
 
@@ -199,7 +198,7 @@ impl LinearRule {
         self.second.as_ref()
     }
 
-    /// What the rule sets.
+    /// Returns the outputs that the rule sets.
     pub fn actions(&self) -> ActionSet {
         self.actions
     }
@@ -306,12 +305,12 @@ fn newest(port: &[f32], feature: usize) -> f64 {
     step(port, feature, 0)
 }
 
-/// So many decisions before the newest.
+/// Returns the value of a feature so many decisions before the newest.
 fn step(port: &[f32], feature: usize, before: usize) -> f64 {
     f64::from(port[(HISTORY - 1 - before) * FEATURES + feature])
 }
 
-/// Their sum, each step with half of the weight of the one after it.
+/// Returns the sum of the feature's values, each step with half of the weight of the one after it.
 fn fading(port: &[f32], feature: usize) -> f64 {
     values(port, feature).fold(0.0, |sum, value| 0.5 * sum + value)
 }

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use bufgym_sim::input::{self, excerpt};
 
-/// Most bytes up to the data: NumPy writes a hundred.
+/// Limit on the bytes before the data: NumPy writes a hundred.
 const MAX_HEADER: u64 = 1 << 17;
-/// Most bytes of a file.
+/// Limit on the bytes of a file.
 const MAX_ARRAY: u64 = 4 << 30;
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
@@ -33,7 +33,7 @@ pub enum NpyError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// The file is not a float32 array.
@@ -41,7 +41,7 @@ pub enum NpyError {
     Content {
         /// The file.
         path: PathBuf,
-        /// The field that is wrong, and what would be right.
+        /// The wrong field, and the expected value.
         reason: String,
     },
 }
@@ -99,7 +99,7 @@ pub fn read(path: &Path) -> Result<Array, NpyError> {
         .take(MAX_HEADER)
         .read_to_end(&mut start);
     header.map_err(io)?;
-    // What the header announces is checked before the data is taken into memory.
+    // The sizes in the header are checked before the data is loaded into memory.
     let announced = Header::parse(&start).map_err(content)?;
     let most = announced.length().map_err(content)?;
     match input::read_from(start.chain(file), most) {
@@ -115,7 +115,7 @@ pub fn read(path: &Path) -> Result<Array, NpyError> {
 /// Writes an array as version 1.
 ///
 /// # Errors
-/// From the writer.
+/// Returns errors of the writer.
 pub fn write<T: Element>(out: &mut dyn Write, shape: &[usize], data: &[T]) -> io::Result<()> {
     out.write_all(&encode(shape, data))
 }
@@ -156,7 +156,7 @@ macro_rules! ensure {
     };
 }
 
-/// What stands before the data.
+/// The part before the data.
 struct Header {
     /// Bytes before the data.
     start: usize,
@@ -273,7 +273,7 @@ impl Header {
     }
 }
 
-/// The text of one value of the header's dict: what stands between brackets, or up to a comma.
+/// Returns the text of one value of the header's dict: the text between brackets, or up to a comma.
 fn field<'a>(header: &'a str, name: &str) -> Result<&'a str, String> {
     let after = [format!("'{name}':"), format!("\"{name}\":")]
         .iter()
@@ -347,7 +347,7 @@ mod tests {
         let good = bytes(&[2, 3], &[0.5; 6]);
         std::fs::write(&path, &good).unwrap();
         assert_eq!(read(&path).unwrap().data, [0.5; 6]);
-        // A sparse file of half a terabyte behind a good header, and one behind none.
+        // A sparse file of half a terabyte after a valid header, and one without a header.
         for start in [&good[..], &[]] {
             std::fs::write(&path, start).unwrap();
             let file = File::options().write(true).open(&path).unwrap();

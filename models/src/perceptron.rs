@@ -47,7 +47,7 @@ impl GaussianPerceptron {
     }
 }
 
-/// An action-value function: observation and action side by side, two hidden layers with `relu`, one value.
+/// An action-value function: observation and action next to each other, two hidden layers with `relu`, one value.
 #[derive(Module, Debug)]
 pub struct ValuePerceptron {
     layers: [Linear; 3],

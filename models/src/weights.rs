@@ -10,7 +10,7 @@
 //! log_std = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1))
 //! ```
 //!
-//! Where decisions set early drop besides α, the last layers have two outputs: α, then early drop.
+//! Where decisions set early drop in addition to α, the last layers have two outputs: α, then early drop.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -81,7 +81,7 @@ pub mod tensor {
     pub const LOG_STD: [usize; 2] = [10, 12];
 }
 
-/// Whether a tensor has a row for each output: the last layer of a head, or its bias.
+/// Returns true if a tensor has a row for each output: the last layer of a head, or its bias.
 fn is_last(index: usize) -> bool {
     [tensor::MEAN[1], tensor::LOG_STD[1]].contains(&(index & !1))
 }
@@ -133,8 +133,8 @@ impl ActorWeights {
         }
     }
 
-    /// Moves the mean of every output to the centre of its level's cell, and takes what untrained weights
-    /// make of the observation to a tenth, so that nearly every mean lies in that cell.
+    /// Moves the mean of every output to the centre of its level's cell, and reduces the influence of the observation
+    /// to a tenth, so that nearly every mean lies in that cell.
     ///
     /// # Panics
     /// When there is not one level per output.
@@ -151,8 +151,8 @@ impl ActorWeights {
     }
 
     /// Brings the hidden layers from PyTorch's default to the initialisation of He et al. 2015, eq. 10: weights of
-    /// variance `2 / inputs` and biases of zero. What a layer gives is then as large as what it gets, where it
-    /// shrinks to a third by default.
+    /// variance `2 / inputs` and biases of zero. The output of a layer is then as large as its input; by default it
+    /// shrinks to a third.
     pub fn widen(&mut self) {
         // PyTorch's weights have variance 1 / (3 inputs).
         let factor = 6.0_f32.sqrt();
@@ -164,15 +164,15 @@ impl ActorWeights {
         }
     }
 
-    /// Multiplies each feature of the observation with its factor: the network then gives for an observation what it
-    /// gave for one with the factors.
+    /// Multiplies each feature's input weights by the feature's factor. The network's output for an observation then
+    /// equals its earlier output for the observation times the factors.
     pub fn scale_inputs(&mut self, factors: &[f32; FEATURES]) {
         let convolution = &mut self.tensors[tensor::CONV];
         let features = convolution.chunks_exact_mut(FILTERS * TAPS).zip(factors);
         features.for_each(|(taps, factor)| taps.iter_mut().for_each(|weight| *weight *= factor));
     }
 
-    /// Gives every output this logarithm of the standard deviation, whatever is observed.
+    /// Gives every output this logarithm of the standard deviation, for any observation.
     ///
     /// # Panics
     /// When it is not inside of [`LOG_STD_RANGE`].
@@ -213,12 +213,12 @@ impl ActorWeights {
     /// Weight and bias of the layer whose weight has this index, one of [`tensor`].
     ///
     /// # Panics
-    /// When there is no such tensor, or none behind it.
+    /// When there is no such tensor, or none after it.
     pub fn layer(&self, index: usize) -> (&[f32], &[f32]) {
         (&self.tensors[index], &self.tensors[index + 1])
     }
 
-    /// Whether every weight is a finite number.
+    /// Returns true if every weight is a finite number.
     pub fn is_finite(&self) -> bool {
         self.tensors.iter().flatten().all(|value| value.is_finite())
     }

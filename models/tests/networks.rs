@@ -1,4 +1,4 @@
-//! The networks' symmetries, and the two forward passes of the actor against each other.
+//! The networks' symmetries, and a comparison of the two forward passes of the actor.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -151,7 +151,7 @@ fn compare_with_burn(actions: ActionSet) {
     let weights = ActorWeights::random_for(actions, &mut rng);
     let actor = Actor::from_weights(&weights, &cpu());
     let mut fast = FastActor::new(&weights);
-    // Falling and growing, so that buffers of the larger count are reused for the smaller.
+    // Falling and growing numbers, so that buffers of the larger count are reused for the smaller.
     for ports in [16, 1, 4, 96, 2] {
         let observation = numbers(ports * OBSERVATION, &mut rng);
         let output = actor.forward(unfold(&observation), 1);
@@ -304,7 +304,7 @@ fn a_fixed_deviation_is_what_the_network_gives() {
     }
 }
 
-/// He et al. 2015: what goes through a hidden layer keeps its size.
+/// He et al. 2015: values keep their size through a hidden layer.
 #[test]
 fn wide_weights_keep_the_size_of_what_goes_through() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(23);

@@ -1,4 +1,4 @@
-//! NumPy arrays in the place of slices.
+//! NumPy arrays as slices.
 
 use bufgym::env::gym::Space;
 use numpy::ndarray::{ArrayView, IxDyn};
@@ -11,7 +11,7 @@ use pyo3::types::PyTuple;
 
 use crate::failure::invalid;
 
-/// A new array with these values.
+/// Returns a new array with these values.
 pub fn copied<'py, T: Element + Copy>(
     py: Python<'py>,
     shape: &[usize],
@@ -21,7 +21,7 @@ pub fn copied<'py, T: Element + Copy>(
     Ok(PyArrayDyn::from_array(py, &view))
 }
 
-/// A new array of zeros, in memory of Rust's.
+/// Returns a new array of zeros, in memory that Rust allocates.
 pub fn zeros<'py, T: Element + Default + Clone>(
     py: Python<'py>,
     shape: &[usize],
@@ -31,10 +31,10 @@ pub fn zeros<'py, T: Element + Default + Clone>(
     PyArray1::from_vec(py, values).reshape(IxDyn(shape))
 }
 
-/// Real numbers from Python that were checked to have the right type and shape.
+/// Real numbers from Python whose type and shape have been checked.
 pub struct Reals<'py> {
     array: PyReadonlyArrayDyn<'py, f32>,
-    /// A copy, where the array does not lie in one piece.
+    /// A copy, if the array is not contiguous.
     copy: Option<Vec<f32>>,
 }
 
@@ -42,7 +42,7 @@ impl<'py> Reals<'py> {
     /// Takes `value`, which has to be a float32 array of this shape.
     ///
     /// # Errors
-    /// `ValueError` that says what was expected and what `value` is.
+    /// Returns a `ValueError` with the expected and the actual type.
     pub fn take(value: &Bound<'py, PyAny>, what: &str, shape: &[usize]) -> PyResult<Reals<'py>> {
         let array: PyReadonlyArrayDyn<'py, f32> = value
             .extract()
@@ -59,14 +59,14 @@ impl<'py> Reals<'py> {
         Ok(Reals { array, copy })
     }
 
-    /// The numbers, row by row.
+    /// Returns the numbers, row by row.
     pub fn values(&self) -> &[f32] {
         let copy = self.copy.as_deref();
         copy.or_else(|| self.array.as_slice().ok()).unwrap_or(&[])
     }
 }
 
-/// What a value is, such as `an array float64[16]`.
+/// Describes a value, such as `an array float64[16]`.
 fn described(value: &Bound<'_, PyAny>) -> String {
     match value.cast::<numpy::PyUntypedArray>() {
         Ok(array) => {
@@ -82,7 +82,8 @@ fn described(value: &Bound<'_, PyAny>) -> String {
     }
 }
 
-/// `(shape, low, high)` of a space. All spaces of environments are boxes with the same bounds everywhere.
+/// Returns `(shape, low, high)` of a space. All spaces of environments are boxes with the same bounds
+/// everywhere.
 pub fn bounds<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyTuple>> {
     let (low, high) = match space {
         Space::Box(space) => {

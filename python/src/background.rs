@@ -1,4 +1,4 @@
-//! Long work that Ctrl-C ends.
+//! Long computations that Ctrl-C interrupts.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,12 +11,12 @@ use pyo3::prelude::*;
 
 use crate::failure::broken;
 
-/// How often Python is asked whether it has been interrupted.
+/// Interval between checks whether Python has been interrupted.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Does `work` on a thread of its own and waits for it. When a signal's handler raises an exception, such
-/// as `KeyboardInterrupt`, the flag that `work` was given is set, the exception raised, and the thread left
-/// to find its end; so the caller never waits for a simulation that is under way.
+/// Runs `work` on a separate thread and waits for it. If a signal's handler raises an exception, such as
+/// `KeyboardInterrupt`, this sets the flag of `work`, raises the exception, and leaves the thread to end
+/// later. So the caller never waits for a running simulation.
 pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     stop: &Arc<AtomicBool>,
@@ -25,7 +25,7 @@ pub fn interruptible<T: Send + 'static>(
     let (sender, mut receiver) = channel::<Result<T, Box<dyn Any + Send>>>();
     std::thread::spawn(move || {
         let result = catch_unwind(AssertUnwindSafe(work));
-        // Nobody waits for it any more after an interruption.
+        // After an interruption, nobody waits for the result any more.
         let _ = sender.send(result);
     });
     loop {

@@ -1,4 +1,5 @@
-//! The two ends of a training, or of other simulations, on several machines. What lies between them, such as Ray, is in Python.
+//! The two ends of a training, or of other simulations, on several machines. The transport between them, such
+//! as Ray, is in Python.
 
 use std::ffi::OsString;
 use std::sync::Mutex;
@@ -13,7 +14,7 @@ use pyo3::types::PyBytes;
 
 use crate::failure::{broken, invalid, locked, released};
 
-/// The head: runs a command whose simulations hosts do.
+/// The head: runs a command, and hosts run its simulations.
 #[pyclass(frozen, module = "bufgym._native")]
 pub struct Cluster {
     cluster: remote::Cluster,
@@ -27,7 +28,7 @@ enum Command {
     Over(u8),
 }
 
-/// Number of a request, host that it is for, and its bytes.
+/// Number of a request, number of its host, and its bytes.
 type Request<'py> = (u64, u64, Bound<'py, PyBytes>);
 
 #[pymethods]
@@ -41,18 +42,18 @@ impl Cluster {
         })
     }
 
-    /// Takes a host in and returns its number; `ValueError` where it may not join.
+    /// Adds a host and returns its number; raises `ValueError` if it may not join.
     fn join(&self, py: Python<'_>, hello: &[u8]) -> PyResult<u64> {
         let joined = released(py, || self.cluster.join(hello))?;
         joined.map(|host| host.0).map_err(invalid)
     }
 
-    /// Gives up a host.
+    /// Drops a host.
     fn lose(&self, py: Python<'_>, host: u64, why: &str) -> PyResult<()> {
         released(py, || self.cluster.lose(HostId(host), why))
     }
 
-    /// Begins to run the command with these arguments, the first of which is the program's name.
+    /// Starts the command with these arguments, the first of which is the program's name.
     fn start(&self, arguments: Vec<OsString>) -> PyResult<()> {
         let mut command = locked(&self.command, "cluster")?;
         if !matches!(*command, Command::None) {
@@ -70,7 +71,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// The next request; None where there is none for `patience` seconds, and when the command is over.
+    /// Returns the next request; None if there is none for `patience` seconds, or if the command has ended.
     fn next<'py>(&self, py: Python<'py>, patience: f64) -> PyResult<Option<Request<'py>>> {
         let patience = Duration::try_from_secs_f64(patience).map_err(invalid)?;
         Ok(match released(py, || self.cluster.next(patience))? {
@@ -82,17 +83,18 @@ impl Cluster {
         })
     }
 
-    /// Brings the answer to a request; `ValueError` where it cannot be used, and its host is given up.
+    /// Passes on the answer to a request; raises `ValueError` and drops its host if the answer cannot be
+    /// used.
     fn answer(&self, py: Python<'_>, request: u64, answer: &[u8]) -> PyResult<()> {
         released(py, || self.cluster.answer(request, answer))?.map_err(invalid)
     }
 
-    /// Says that no host will come any more; the command then fails with this reason.
+    /// Declares that no more hosts will join; the command then fails with this reason.
     fn close(&self, py: Python<'_>, reason: &str) -> PyResult<()> {
         released(py, || self.cluster.close(reason))
     }
 
-    /// The exit code of the command; None while it runs.
+    /// Returns the exit code of the command; None while it runs.
     fn exit_code(&self, py: Python<'_>) -> PyResult<Option<u8>> {
         let mut command = locked(&self.command, "cluster")?;
         if matches!(&*command, Command::Running(thread) if thread.is_finished())
@@ -107,14 +109,14 @@ impl Cluster {
         })
     }
 
-    /// Requests so far, bytes of them, and bytes of their answers.
+    /// Returns the number of requests so far, their bytes, and the bytes of their answers.
     fn traffic(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
         let traffic = released(py, || self.cluster.traffic())?;
         Ok((traffic.requests, traffic.sent_bytes, traffic.received_bytes))
     }
 }
 
-/// Says that the work is over, however it ends.
+/// Marks the work as finished when dropped, however it ends.
 struct Over(remote::Cluster);
 
 impl Drop for Over {
@@ -123,7 +125,7 @@ impl Drop for Over {
     }
 }
 
-/// A host: plays rollout workers and runs simulations.
+/// A host: runs rollout workers and simulations.
 #[pyclass(frozen, module = "bufgym._native")]
 pub struct Host(Mutex<remote::Host>);
 
@@ -135,14 +137,14 @@ impl Host {
         host.map(|host| Host(Mutex::new(host))).map_err(invalid)
     }
 
-    /// What the head needs to know before this host may join.
+    /// Returns the message with which this host asks the head to join.
     fn hello<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
         let host = locked(&self.0, "host")?;
         let hello = host.hello(name).map_err(invalid)?;
         Ok(PyBytes::new(py, &hello))
     }
 
-    /// Does what a request asks for.
+    /// Carries out a request and returns the answer.
     fn serve<'py>(&self, py: Python<'py>, request: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         let mut guard = locked(&self.0, "host")?;
         let host: &mut remote::Host = &mut guard;

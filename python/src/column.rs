@@ -9,17 +9,17 @@ use serde_json::Value;
 
 /// A table under construction: a dictionary of columns by name, in order.
 ///
-/// A column is an array, or a pair of an array and what it means: `bool` for an array of values that says
-/// where there is one, strings for an array of indices.
+/// A column is an array, or a pair. A pair is either an array of values and a `bool` array that marks the
+/// present ones, or an array of indices and the strings they refer to.
 pub struct Columns<'py>(pub Bound<'py, PyDict>);
 
 impl<'py> Columns<'py> {
-    /// A table without columns.
+    /// Builds a table without columns.
     pub fn new(py: Python<'py>) -> Columns<'py> {
         Columns(PyDict::new(py))
     }
 
-    /// Numbers; a floating-point number that is none is no value.
+    /// Adds numbers; a floating-point NaN means no value.
     pub fn numbers<T: Element>(
         &self,
         name: &str,
@@ -30,7 +30,7 @@ impl<'py> Columns<'py> {
             .set_item(name, PyArray1::from_vec(self.0.py(), values))
     }
 
-    /// Numbers, some of which there are not.
+    /// Adds numbers, some of which are missing.
     pub fn optional<T: Element + Default>(
         &self,
         name: &str,
@@ -49,7 +49,7 @@ impl<'py> Columns<'py> {
         self.0.set_item(name, pair)
     }
 
-    /// Texts, few of which differ.
+    /// Adds texts with few distinct values.
     pub fn texts<'a>(&self, name: &str, values: impl IntoIterator<Item = &'a str>) -> PyResult<()> {
         let mut known: Vec<&str> = Vec::new();
         let mut numbers: BTreeMap<&str, i32> = BTreeMap::new();
@@ -65,7 +65,7 @@ impl<'py> Columns<'py> {
         self.0.set_item(name, pair)
     }
 
-    /// The fields of rows, in the order of their names. A field within a field is called `outer.inner`;
+    /// Adds the fields of rows, in the order of their names. A field within a field is called `outer.inner`;
     /// lists are left out.
     pub fn rows(&self, rows: &[Value]) -> PyResult<()> {
         let mut columns: BTreeMap<String, Vec<(usize, &Value)>> = BTreeMap::new();
@@ -85,7 +85,7 @@ impl<'py> Columns<'py> {
         let all =
             |is: fn(&Value) -> bool| values.iter().filter(present).all(|(_, value)| is(value));
         if all(Value::is_null) {
-            // Nothing is known of the type; numbers are what most fields are.
+            // The type is unknown; most fields are numbers.
             return self.numbers(name, vec![f64::NAN; rows]);
         }
         if all(Value::is_u64) {

@@ -15,7 +15,7 @@ use crate::render;
 
 const WHAT: &str = "environment";
 
-/// Name, summary and whether it is a network, of every registered environment.
+/// Returns the name, the summary and whether it is a network, for every registered environment.
 #[pyfunction]
 pub fn environments() -> Vec<(String, String, bool)> {
     let registry = Registry::standard();
@@ -55,12 +55,12 @@ impl Env {
         })
     }
 
-    /// Shape, least and largest value of an observation.
+    /// Returns the shape, least and largest value of an observation.
     fn observation_space<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         bounds(py, locked(&self.env, WHAT)?.observation_space())
     }
 
-    /// Shape, least and largest value of an action.
+    /// Returns the shape, least and largest value of an action.
     fn action_space<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         bounds(py, locked(&self.env, WHAT)?.action_space())
     }
@@ -110,13 +110,13 @@ impl Env {
         ))
     }
 
-    /// The exact state, as JSON.
+    /// Returns the exact state, as JSON.
     fn snapshot(&self) -> PyResult<String> {
         let snapshot = locked(&self.env, WHAT)?.snapshot();
         serde_json::to_string(&snapshot).map_err(invalid)
     }
 
-    /// Goes to the state of a snapshot; returns its observation and info, if an episode had been begun.
+    /// Restores the state of a snapshot; returns its observation and info, if an episode had begun.
     #[expect(
         clippy::type_complexity,
         reason = "the two values of Gymnasium, or none"
@@ -134,23 +134,23 @@ impl Env {
         state.map(|state| self.beginning(py, &state)).transpose()
     }
 
-    /// A picture of the switch, `[height, width, 3]`.
+    /// Returns a picture of the switch, `[height, width, 3]`.
     fn render<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<u8>>> {
         picture(py, &*locked(&self.env, WHAT)?)
     }
 
-    /// Index in its split of the trace being played.
+    /// Returns the index, within its split, of the current trace.
     fn trace_index(&self) -> PyResult<Option<u64>> {
         Ok(locked(&self.env, WHAT)?.trace_index())
     }
 
-    /// What is simulated, as a scenario file.
+    /// Returns the scenario, as the text of a scenario file.
     fn scenario(&self) -> PyResult<String> {
         Ok(locked(&self.env, WHAT)?.options().scenario.to_toml())
     }
 }
 
-/// A picture as an array.
+/// Returns a picture as an array.
 pub fn picture<'py>(py: Python<'py>, env: &BufferEnv) -> PyResult<Bound<'py, PyArrayDyn<u8>>> {
     let image = render::draw(env);
     copied(py, &[image.height, image.width, 3], &image.pixels)

@@ -19,10 +19,10 @@ use crate::failure::{invalid, released};
 use crate::policy::{Failures, PolicyArgument};
 use crate::pool::Pool;
 
-/// Bytes that are kept of a policy on a trace, at least.
+/// Least number of bytes that the result of a policy on a trace needs.
 const RESULT_BYTES: u64 = 512;
 
-/// What to compare on what.
+/// Arguments of an evaluation.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct EvaluateArguments {
@@ -71,27 +71,27 @@ pub fn evaluate(
 
 #[pymethods]
 impl Evaluation {
-    /// One row per policy and trace.
+    /// Returns one row per policy and trace.
     fn per_trace<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         table(py, &self.0.results)
     }
 
-    /// One row per policy.
+    /// Returns one row per policy.
     fn policies<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         table(py, &self.0.policies)
     }
 
-    /// Everything, as in `report.json`.
+    /// Returns everything, in the format of `report.json`.
     fn report(&self) -> PyResult<String> {
         serde_json::to_string(&self.0).map_err(invalid)
     }
 
-    /// The table that the command line prints.
+    /// Returns the table that the command line prints.
     fn text(&self) -> String {
         eval::table::render_evaluation(&self.0)
     }
 
-    /// What follows from the numbers, in sentences.
+    /// Returns the findings in sentences.
     fn findings(&self) -> Vec<String> {
         let findings = eval::findings::findings(&self.0);
         findings.into_iter().map(|finding| finding.text).collect()

@@ -1,4 +1,4 @@
-//! How failures of Rust become exceptions of Python.
+//! Converts failures of Rust into exceptions of Python.
 
 use std::any::Any;
 use std::fmt::Display;
@@ -8,18 +8,18 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-/// An error of the user's: `ValueError` with the same line.
+/// Returns a `ValueError` with the same line, for an error of the user's.
 pub fn invalid(error: impl Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Does `work` while other threads of Python may run. A panic there becomes a `RuntimeError`.
+/// Runs `work` while other threads of Python may run. A panic there becomes a `RuntimeError`.
 pub fn released<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
     py.detach(|| catch_unwind(AssertUnwindSafe(work)))
         .map_err(|panic| broken(panic.as_ref()))
 }
 
-/// The exception for a panic.
+/// Returns the exception for a panic.
 pub fn broken(panic: &(dyn Any + Send)) -> PyErr {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -29,8 +29,8 @@ pub fn broken(panic: &(dyn Any + Send)) -> PyErr {
     ))
 }
 
-/// The object of a call, unless another thread is in a call on the same one, or was when the process was
-/// forked, or a call on it has panicked.
+/// Locks the object of a call. Fails if another thread is in a call on the same object, or was when the
+/// process was forked, or if a call on it has panicked.
 pub fn locked<'a, T>(object: &'a Mutex<T>, what: &str) -> PyResult<MutexGuard<'a, T>> {
     object.try_lock().map_err(|error| {
         PyRuntimeError::new_err(match error {

@@ -1,4 +1,4 @@
-//! The info of a reset or a step as a dictionary.
+//! Converts the info of a reset or a step into a dictionary.
 
 use bufgym::env::gym::{EpisodeStats, Info};
 use numpy::PyArray1;
@@ -8,15 +8,15 @@ use pyo3::types::PyDict;
 
 use crate::array::copied;
 
-/// Shape of the parts of an info that are arrays.
+/// Shapes of the parts of an info that are arrays.
 pub struct InfoShape {
-    /// Such as `[ports, 22]`.
+    /// Shape of the privileged state, such as `[ports, 22]`.
     pub privileged: Vec<usize>,
-    /// Such as `[ports]`.
+    /// Number of reward components, the size of `[ports]`.
     pub components: usize,
 }
 
-/// Everything that is told besides observation, reward and end.
+/// Returns everything besides observation, reward and end of episode.
 pub fn dictionary<'py>(
     py: Python<'py>,
     shape: &InfoShape,
@@ -39,11 +39,11 @@ pub fn dictionary<'py>(
     Ok(dict)
 }
 
-/// The statistics of an episode.
+/// Returns the statistics of an episode.
 pub fn statistics<'py>(py: Python<'py>, stats: &EpisodeStats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    // Gymnasium puts numbers of many environments into arrays; whole numbers of Python's would become
-    // signed ones there, too short for the seeds of two of the splits.
+    // Gymnasium puts numbers of many environments into arrays. Integers of Python would become signed ones
+    // there, too short for the seeds of two of the splits.
     let seed = PyArray1::from_slice(py, &[stats.seed]).get_item(0)?;
     dict.set_item("seed", seed)?;
     dict.set_item("index", stats.index)?;

@@ -1,8 +1,8 @@
 //! The gym as a Python module, `bufgym._native`. The package around it, in Python, gives it the
 //! interfaces of Gymnasium and others.
 //!
-//! What environments write lies in NumPy arrays from the beginning, so that nothing is copied on the way
-//! to Python. Where environments step or simulations run, other threads of Python may run too.
+//! Environments write directly into NumPy arrays, so that nothing is copied on the way to Python. While
+//! environments step or simulations run, other threads of Python may run too.
 
 mod array;
 mod background;
@@ -24,7 +24,7 @@ mod vector;
 
 use pyo3::prelude::*;
 
-/// What the package `bufgym` is built on.
+/// The Rust part of the package `bufgym`.
 #[pymodule]
 mod _native {
     use bufgym::env::control::{ALPHAS, FEATURE_NAMES, HISTORY, PRIVILEGED_NAMES};

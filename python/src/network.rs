@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 use crate::array::{Reals, copied};
 use crate::failure::{invalid, locked, released};
 
-/// A network as Rust runs it, from a checkpoint.
+/// A network from a checkpoint, run by Rust.
 #[pyclass(frozen, module = "bufgym._native")]
 pub struct Network {
     actor: Mutex<FastActor>,
@@ -45,17 +45,17 @@ impl Network {
         })
     }
 
-    /// What is known of it, as JSON: `manifest.json`.
+    /// Returns the manifest as JSON: `manifest.json`.
     fn manifest(&self) -> PyResult<String> {
         serde_json::to_string(&self.manifest).map_err(invalid)
     }
 
-    /// Values per port in an action.
+    /// Returns the number of values per port in an action.
     fn outputs(&self) -> usize {
         self.weights.outputs()
     }
 
-    /// All weights, by the names that PyTorch gives them.
+    /// Returns all weights, by their names in PyTorch.
     fn tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         let tensors = TENSORS.iter().zip(self.weights.tensors()).enumerate();
@@ -66,8 +66,8 @@ impl Network {
         Ok(dict)
     }
 
-    /// Mean before tanh and logarithm of the standard deviation, each `[batch, ports, outputs]`, for
-    /// observations `[batch, ports, 8, 5]`.
+    /// Returns the mean before tanh and the logarithm of the standard deviation, each
+    /// `[batch, ports, outputs]`, for observations `[batch, ports, 8, 5]`.
     #[expect(clippy::type_complexity, reason = "two arrays")]
     fn forward<'py>(
         &self,
@@ -100,7 +100,7 @@ impl Network {
     }
 }
 
-/// Where weights come from.
+/// Origin of weights.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Origin {

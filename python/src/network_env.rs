@@ -1,4 +1,4 @@
-//! A network of switches, each an agent.
+//! A network of switches, in which each switch is an agent.
 
 use std::sync::Mutex;
 
@@ -32,14 +32,14 @@ struct Agent {
     observation: Vec<usize>,
     action: Vec<usize>,
     info: InfoShape,
-    /// It has decided in this episode.
+    /// True if the agent has decided in this episode.
     decided: bool,
-    /// With the last step its interval ended.
+    /// True if the agent's interval ended with the last step.
     transition: bool,
 }
 
 impl State {
-    /// Takes note of a turn, or of the end. Returns whether the episode was terminated, and truncated.
+    /// Records a turn, or the end of the episode. Returns whether the episode was terminated, and truncated.
     fn settle(&mut self, turn: Turn) -> (bool, bool) {
         self.over = !matches!(turn, Turn::Agent(_));
         if let Turn::Agent(agent) = turn {
@@ -79,7 +79,7 @@ impl NetworkEnv {
         })
     }
 
-    /// Names of all agents.
+    /// Returns the names of all agents.
     fn agents(&self) -> PyResult<Vec<String>> {
         let agents = locked(&self.state, WHAT)?.agents.len();
         let name = |number: usize| match number.checked_sub(self.leaves) {
@@ -89,17 +89,17 @@ impl NetworkEnv {
         Ok((0..agents).map(name).collect())
     }
 
-    /// Shape, least and largest value of every agent's observation.
+    /// Returns the shape, least and largest value of every agent's observation.
     fn observation_spaces<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         self.spaces(py, |env, agent| env.observation_space(agent))
     }
 
-    /// Shape, least and largest value of every agent's action.
+    /// Returns the shape, least and largest value of every agent's action.
     fn action_spaces<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         self.spaces(py, |env, agent| env.action_space(agent))
     }
 
-    /// Number of the agent whose turn it is.
+    /// Returns the number of the agent whose turn it is.
     fn turn(&self) -> PyResult<usize> {
         Ok(locked(&self.state, WHAT)?.turn)
     }
@@ -137,7 +137,7 @@ impl NetworkEnv {
         Ok(state.settle(turn))
     }
 
-    /// Observation, reward and info of every agent.
+    /// Returns the observation, reward and info of every agent.
     #[expect(clippy::type_complexity, reason = "a tuple per agent")]
     fn told<'py>(
         &self,

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::failure::invalid;
 
-/// Keyword arguments of environments, each with the name and default that Rust gives it.
+/// Keyword arguments of environments, each with its name and default in Rust.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct EnvArguments {
@@ -36,10 +36,10 @@ pub struct EnvArguments {
 }
 
 impl EnvArguments {
-    /// As the registry takes them.
+    /// Converts the arguments into the options of the registry.
     ///
     /// # Errors
-    /// `ValueError` for a text that is none of the possible ones.
+    /// Returns a `ValueError` for a text that is none of the possible ones.
     pub fn resolve(self) -> PyResult<MakeOptions> {
         let standard = TraceSequence::default();
         let traces = TraceSequence {
@@ -106,10 +106,10 @@ fn trigger(text: &str) -> PyResult<TriggerMode> {
         })
 }
 
-/// A seed of a reset.
+/// Converts a seed of a reset.
 ///
 /// # Errors
-/// `ValueError` for anything but a whole number that 64 bits hold.
+/// Returns a `ValueError` for anything except a whole number of at most 64 bits.
 pub fn seed(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
     value.extract().map_err(|_| {
         let text = value
@@ -122,10 +122,10 @@ pub fn seed(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
     })
 }
 
-/// Options of a reset: `{"trace": index}` or nothing.
+/// Converts the options of a reset: `{"trace": index}` or nothing.
 ///
 /// # Errors
-/// `ValueError` for another key, or an index that is no whole number.
+/// Returns a `ValueError` for another key, or an index that is no whole number.
 pub fn reset(trace: Option<&Bound<'_, PyAny>>) -> PyResult<ResetOptions> {
     let trace = trace.map(|value| {
         value.extract::<u64>().map_err(|_| {

@@ -1,4 +1,4 @@
-//! Policies from Python: names, as on the command line, and functions of the observation.
+//! Policies from Python: policy strings of the command line, and functions of the observation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,20 +13,20 @@ use pyo3::prelude::*;
 use crate::array::copied;
 use crate::failure::invalid;
 
-/// A policy as the package passes it: a name, or a name, a function and the heuristic whose α it sets.
+/// A policy argument of the package: a name, or a name, a function and the heuristic whose α it sets.
 #[derive(FromPyObject)]
 pub enum PolicyArgument {
-    /// Such as `dt:alpha=8`.
+    /// A policy string such as `dt:alpha=8`.
     Named(String),
-    /// Name, function and heuristic.
+    /// Name, function and heuristic of a policy from Python.
     Own(String, Py<PyAny>, String),
 }
 
 impl PolicyArgument {
-    /// The entrants that the argument stands for. `stop` is set when a function has failed.
+    /// Returns the entrants of the argument. `stop` is set if a function fails.
     ///
     /// # Errors
-    /// `ValueError` for a name of no policy.
+    /// Returns a `ValueError` for an unknown name.
     pub fn resolve(
         self,
         scenario: &Scenario,
@@ -57,7 +57,7 @@ impl PolicyArgument {
 pub struct Failures(Arc<Mutex<Option<PyErr>>>);
 
 impl Failures {
-    /// Takes the exception out.
+    /// Takes the exception and leaves none.
     pub fn take(&self) -> Option<PyErr> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -123,7 +123,7 @@ impl Controller for Caller {
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
         let function = &self.0;
         action.fill(0.0);
-        // The result of the simulation is not wanted any more.
+        // The result of the simulation is no longer wanted.
         if function.stop.load(Ordering::Relaxed) {
             return;
         }

@@ -1,7 +1,7 @@
-//! Threads that environments step on.
+//! Threads on which environments step.
 //!
-//! Threads do not survive a fork: in a child process a pool that the parent has used would wait for ever.
-//! So pools belong to a process, and a child makes its own.
+//! Threads do not survive a fork: in a child process, a pool that the parent has used would wait for ever. So
+//! pools belong to a process, and a child makes new ones.
 
 use std::collections::HashMap;
 use std::process;
@@ -12,10 +12,10 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::failure::invalid;
 
-/// By process and number of threads.
+/// Pools by process and number of threads.
 type Pools = HashMap<(u32, usize), Arc<ThreadPool>>;
 
-/// All pools. They stay until the process ends: those of a parent could not be joined in a child.
+/// All pools. They stay until the process ends, because a child cannot join the threads of its parent.
 static POOLS: Mutex<Option<Pools>> = Mutex::new(None);
 
 /// A pool of this process.
@@ -27,14 +27,14 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of so many threads; zero stands for one per processor. All that ask for the same number
+    /// Returns a pool of this many threads; zero means one per processor. All callers with the same number
     /// share one pool.
     ///
-    /// The interpreter's lock is held here and in every fork by Python, so that no child begins with a
-    /// locked table.
+    /// Python holds the interpreter's lock here and in every fork, so that no child begins with a locked
+    /// table.
     ///
     /// # Errors
-    /// `ValueError` when there cannot be so many threads.
+    /// Returns a `ValueError` if so many threads cannot be created.
     pub fn of(_py: Python<'_>, threads: usize) -> PyResult<Pool> {
         let threads = match threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -66,10 +66,10 @@ impl Pool {
         })
     }
 
-    /// This pool, or one like it where the process has been forked since.
+    /// Returns this pool, or a new one of the same size if the process has been forked since.
     ///
     /// # Errors
-    /// As [`Pool::of`].
+    /// Returns the errors of [`Pool::of`].
     pub fn here(&mut self, py: Python<'_>) -> PyResult<Arc<ThreadPool>> {
         if self.process != process::id() {
             *self = Pool::of(py, self.threads)?;
@@ -77,7 +77,7 @@ impl Pool {
         Ok(Arc::clone(&self.pool))
     }
 
-    /// Number of threads.
+    /// Returns the number of threads.
     pub fn threads(&self) -> usize {
         self.threads
     }

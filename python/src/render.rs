@@ -6,10 +6,10 @@ use bufgym::env::gym::BufferEnv;
 use bufgym::sim::switch::SwitchId;
 
 const HEIGHT: usize = 240;
-/// Above and below the axis.
+/// Heights above and below the axis.
 const TOP: usize = 20;
 const BOTTOM: usize = 24;
-/// The bar of the whole buffer.
+/// Widths of the bar of the whole buffer, of a port's column, and of its bar.
 const LEFT: usize = 44;
 const COLUMN: usize = 22;
 const BAR: usize = 14;
@@ -22,26 +22,26 @@ const FULL: [u8; 3] = [200, 60, 50];
 const THRESHOLD: [u8; 3] = [235, 140, 30];
 const OCCUPANCY: [u8; 3] = [130, 130, 130];
 
-/// What a picture shows, in shares of the buffer.
+/// The drawn state of a port, in shares of the buffer.
 struct Port {
     queue: f64,
     threshold: f64,
     alpha: f64,
 }
 
-/// Pixels, row by row, of an image of red, green and blue.
+/// Pixels of an RGB image, row by row.
 pub struct Image {
-    /// Columns.
+    /// Number of columns.
     pub width: usize,
-    /// Rows.
+    /// Number of rows.
     pub height: usize,
-    /// `height * width * 3` bytes.
+    /// The `height * width * 3` bytes.
     pub pixels: Vec<u8>,
 }
 
-/// The state of the switch, at its last decision; before the first reset an empty buffer.
+/// Draws the state of the switch at its last decision; before the first reset, an empty buffer.
 ///
-/// Left the bar of the whole buffer, then one of every port: its queue, red where it has reached its
+/// On the left is the bar of the whole buffer, then one bar per port: its queue, red if it has reached its
 /// threshold, the line of the threshold, and α below. Axes are shares of the buffer; lines are at quarters.
 pub fn draw(env: &BufferEnv) -> Image {
     let control = env.control();
@@ -111,7 +111,7 @@ impl Image {
         }
     }
 
-    /// The row at a share of the buffer.
+    /// Returns the row at a share of the buffer.
     fn level(share: f64) -> usize {
         let span = HEIGHT - TOP - BOTTOM;
         let rows = floor_usize(share.clamp(0.0, 1.0) * span as f64);
@@ -128,7 +128,7 @@ impl Image {
         }
     }
 
-    /// A bar from the axis up to a share of the buffer; a byte is a row at least.
+    /// Draws a bar from the axis up to a share of the buffer; even one byte takes a row.
     fn bar(&mut self, left: usize, width: usize, share: f64, color: [u8; 3]) {
         let axis = Image::level(0.0);
         let top = Image::level(share);
@@ -150,7 +150,7 @@ impl Image {
     }
 }
 
-/// A letter of three by five, a number per row.
+/// Returns a letter of three by five pixels, a number per row.
 fn glyph(letter: char) -> [u8; 5] {
     match letter {
         '0' => [7, 5, 5, 5, 7],

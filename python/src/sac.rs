@@ -14,7 +14,7 @@ use pyo3::types::PyDict;
 use crate::array::{Reals, copied};
 use crate::failure::{invalid, locked, released};
 
-/// The learner with plain networks and a replay of its own. Actions are in (-1, 1).
+/// The learner with plain networks and its own replay buffer. Actions are in (-1, 1).
 #[pyclass(frozen, module = "bufgym._native")]
 pub struct Sac {
     learner: Mutex<PlainSac>,
@@ -30,8 +30,8 @@ fn failed(error: LearnerError) -> PyErr {
 
 #[pymethods]
 impl Sac {
-    /// A learner for observations and actions of so many numbers. `settings` is JSON: those of `SacConfig` that differ
-    /// from the published ones.
+    /// Builds a learner; `sizes` are those of the observation, the action, the layers and the replay buffer.
+    /// `settings` is a JSON object with the fields of `SacConfig` that differ from the published ones.
     #[new]
     fn new(sizes: [usize; 4], discount: f32, seed: u64, settings: &str) -> PyResult<Sac> {
         let [observation, action, width, capacity] = sizes;
@@ -49,7 +49,7 @@ impl Sac {
         })
     }
 
-    /// Reads a folder that `save` wrote. The replay is empty.
+    /// Reads a folder that `save` wrote. The replay buffer is empty.
     #[staticmethod]
     fn load(folder: PathBuf) -> PyResult<Sac> {
         let learner = PlainSac::load(&folder, &cpu()).map_err(failed)?;
@@ -60,25 +60,25 @@ impl Sac {
         })
     }
 
-    /// Numbers of an observation and of an action.
+    /// Returns the sizes of an observation and of an action.
     fn sizes(&self) -> (usize, usize) {
         (self.shape.observation, self.shape.action)
     }
 
-    /// Writes networks and optimisers into an existing folder; the replay is not written.
+    /// Writes networks and optimisers into an existing folder, but not the replay buffer.
     fn save(&self, folder: PathBuf) -> PyResult<()> {
         locked(&self.learner, "learner")?
             .save(&folder)
             .map_err(failed)
     }
 
-    /// An action drawn uniformly, float32 `[action]`.
+    /// Returns an action drawn uniformly, float32 `[action]`.
     fn random_action<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
         let action = locked(&self.learner, "learner")?.random_action();
         copied(py, &[action.len()], &action)
     }
 
-    /// The policy's action for an observation: drawn where it `explores`, else the mean.
+    /// Returns the policy's action for an observation: drawn if it `explores`, otherwise the mean.
     fn act<'py>(
         &self,
         py: Python<'py>,
@@ -90,7 +90,7 @@ impl Sac {
         copied(py, &[action.len()], &action)
     }
 
-    /// Takes a transition into the replay.
+    /// Adds a transition to the replay buffer.
     fn push<'py>(
         &self,
         observation: &Bound<'py, PyAny>,
@@ -112,7 +112,7 @@ impl Sac {
         Ok(())
     }
 
-    /// Makes so many updates, and returns what the last one measured.
+    /// Makes `updates` updates, and returns the metrics of the last one.
     fn update<'py>(&self, py: Python<'py>, updates: u64) -> PyResult<Bound<'py, PyDict>> {
         let mut learner = locked(&self.learner, "learner")?;
         if learner.held() == 0 {
@@ -145,7 +145,7 @@ impl Sac {
     }
 }
 
-/// The published settings with those of a JSON object in their places.
+/// Returns the published settings, overridden by those of a JSON object.
 fn published(settings: &str) -> Result<SacConfig, serde_json::Error> {
     let mut table = serde_json::to_value(SacConfig::published())?;
     let given: serde_json::Map<String, serde_json::Value> = serde_json::from_str(settings)?;

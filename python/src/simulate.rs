@@ -18,7 +18,7 @@ use crate::column::Columns;
 use crate::failure::invalid;
 use crate::policy::{Failures, PolicyArgument};
 
-/// Which trace, and what to record.
+/// Arguments of a simulation: the trace, and the recordings.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct SimulateArguments {
@@ -27,7 +27,7 @@ pub struct SimulateArguments {
     seed: u64,
     index: u64,
     split: String,
-    /// A file of flows, in the place of a generated trace.
+    /// A file of flows, instead of a generated trace.
     trace: Option<PathBuf>,
     timeline_us: Option<u64>,
 }

@@ -32,7 +32,7 @@ struct Inner {
     infos: Vec<Option<EpisodeStats>>,
 }
 
-/// The memory that environments write to. NumPy owns it and Rust made it.
+/// The memory that environments write to. Rust allocates it and NumPy owns it.
 struct Arrays {
     observations: Py<PyArrayDyn<f32>>,
     privileged: Py<PyArrayDyn<f32>>,
@@ -48,7 +48,7 @@ struct Arrays {
     final_privileged: Py<PyArrayDyn<f32>>,
 }
 
-/// The arrays while they are written to.
+/// The arrays while environments write to them.
 struct Borrowed<'py> {
     reals: [PyReadwriteArrayDyn<'py, f32>; 7],
     rewards: PyReadwriteArrayDyn<'py, f64>,
@@ -79,7 +79,7 @@ impl Arrays {
     }
 
     /// # Errors
-    /// `ValueError` for an array that a caller has made read-only.
+    /// Returns a `ValueError` for an array that a caller has made read-only.
     fn borrow<'py>(&self, py: Python<'py>) -> PyResult<Borrowed<'py>> {
         let real = |array| writable::<f32>(py, array);
         let flag = |array| writable::<bool>(py, array);
@@ -178,33 +178,33 @@ impl VectorEnv {
         })
     }
 
-    /// Shape, least and largest value of one observation.
+    /// Returns the shape, least and largest value of one observation.
     fn observation_space<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         use gym::Env as _;
         let inner = locked(&self.inner, WHAT)?;
         bounds(py, inner.envs.envs()[0].env().observation_space())
     }
 
-    /// Shape, least and largest value of one action.
+    /// Returns the shape, least and largest value of one action.
     fn action_space<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         use gym::Env as _;
         let inner = locked(&self.inner, WHAT)?;
         bounds(py, inner.envs.envs()[0].env().action_space())
     }
 
-    /// A picture of every switch, `[height, width, 3]`.
+    /// Returns a picture of every switch, `[height, width, 3]`.
     fn render<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArrayDyn<u8>>>> {
         let inner = locked(&self.inner, WHAT)?;
         let envs = inner.envs.envs().iter();
         envs.map(|env| picture(py, env.env())).collect()
     }
 
-    /// Number of threads that environments step on.
+    /// Returns the number of threads on which environments step.
     fn threads(&self) -> PyResult<usize> {
         Ok(locked(&self.inner, WHAT)?.pool.threads())
     }
 
-    /// The arrays that every call writes to, by name.
+    /// Returns the arrays that every call writes to, by name.
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let arrays = &self.arrays;
         let dict = PyDict::new(py);

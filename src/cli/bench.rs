@@ -96,7 +96,7 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
         if common.json {
             common.note(line)
         } else {
-            // The reader may close the pipe (`bufgym bench | head -3`); the measurement goes on.
+            // The reader may close the pipe (`bufgym bench | head -3`); the measurement continues.
             let _ = writeln!(std::io::stdout(), "{}", input::line(&line, LINE));
         }
     };

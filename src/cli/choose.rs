@@ -15,7 +15,7 @@ use super::policy;
 /// The files of a checkpoint folder.
 const FILES: [&str; 2] = [checkpoint::WEIGHTS_FILE, checkpoint::MANIFEST_FILE];
 
-/// Where a run folder has its best weights.
+/// Subfolder of a run folder with its best weights.
 const BEST: &str = "checkpoints/best";
 
 /// Choose the best of several trainings by their validation traces
@@ -96,7 +96,7 @@ pub fn run(args: ChooseArgs, common: &Common) -> CliResult {
     common.print(&value, &text)
 }
 
-/// The best weights in a run folder or checkpoint folder.
+/// Loads the best weights in a run folder or checkpoint folder.
 fn load(folder: &Path) -> CliResult<Training> {
     let best = folder.join(BEST);
     let place = if best.exists() {

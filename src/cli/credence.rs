@@ -68,7 +68,7 @@ fn share(text: &str) -> Result<f32, String> {
 }
 
 impl LearningArgs {
-    /// Settings of a forest of this many trees, checked.
+    /// Returns the checked settings of a forest with this many trees.
     fn settings(&self, trees: u16, common: &Common) -> CliResult<Settings> {
         let settings = Settings {
             trees,
@@ -90,7 +90,7 @@ impl LearningArgs {
         Ok(data)
     }
 
-    /// The data of all leaves and of all spines.
+    /// Records the data of all leaves and of all spines.
     fn record_network(&self, scenario: &Scenario, common: &Common) -> CliResult<[Data; 2]> {
         check_memory(scenario, self.traces, arrivals_memory(scenario))?;
         common.note(format!(
@@ -112,7 +112,7 @@ fn tell(data: &Data, of: &str, common: &Common) {
     ));
 }
 
-/// Arrivals, and those lost.
+/// Returns the number of arrivals, and of lost ones.
 fn counts(traces: &[Vec<bufgym::credence::Arrival>]) -> (usize, usize) {
     let all = traces.iter().map(Vec::len).sum();
     let lost = traces.iter().flatten().filter(|arrival| arrival.lost);

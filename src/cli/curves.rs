@@ -74,7 +74,7 @@ pub fn run(args: CurvesArgs, common: &Common) -> CliResult {
     )
 }
 
-/// A result with three decimals, or as a power of ten where it is absurdly large.
+/// Formats a result with three decimals, or as a power of ten if it is absurdly large.
 fn result(value: f64) -> String {
     match value.abs() >= 1e9 {
         true => format!("{value:.3e}"),
@@ -82,7 +82,7 @@ fn result(value: f64) -> String {
     }
 }
 
-/// The validations of a run as a curve that has the name of the folder.
+/// Returns the validations of a run as a curve with the name of the folder.
 fn curve(run: &Path) -> CliResult<LearningCurve> {
     let path = run.join("metrics.csv");
     let text = input::read_text(&path, input::MAX_TABLE)
@@ -95,8 +95,8 @@ fn curve(run: &Path) -> CliResult<LearningCurve> {
     })
 }
 
-/// The points of the rows with a result. The last row is left out if it has no line end: the run is
-/// still writing it.
+/// Returns the points of the rows with a result. Ignores a last row without a line end: the run is still
+/// writing it.
 fn points(table: &str) -> Result<Vec<(f64, f64)>, String> {
     let mut lines = table
         .split_inclusive('\n')

@@ -1,5 +1,5 @@
-//! What programs take from the command line that have it built in, such as the Python package: the
-//! whole of it, and the names of policies and scenarios in its options.
+//! Parts of the command line for programs that embed it, such as the Python package: the whole command line,
+//! and the names of policies and scenarios in its options.
 
 use std::ffi::OsString;
 
@@ -16,31 +16,32 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     super::run_with(arguments.into_iter().collect(), None)
 }
 
-/// As [`run`], with the simulations of `train`, `eval`, `tune` and `figures` on the hosts of a cluster.
+/// Does the same as [`run`], but the hosts of a cluster run the simulations of `train`, `eval`, `tune` and
+/// `figures`.
 pub fn run_on(cluster: &Cluster, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     super::run_with(arguments.into_iter().collect(), Some(cluster.clone()))
 }
 
-/// The policies that `texts` name, each as `--policy` takes it.
+/// Returns the policies that `texts` name, each in the form of `--policy`.
 ///
 /// # Errors
-/// The line that the command line prints.
+/// Returns the line that the command line prints.
 pub fn policies(texts: &[String], scenario: &Scenario) -> Result<Vec<Entrant>, String> {
     line(policy::parse_all(texts, scenario))
 }
 
-/// The scenario that `--scenario` and `--set` name.
+/// Returns the scenario that `--scenario` and `--set` name.
 ///
 /// # Errors
-/// The line that the command line prints.
+/// Returns the line that the command line prints.
 pub fn scenario(name: &str, settings: &[String]) -> Result<Scenario, String> {
     line(scenario::load(name, settings))
 }
 
-/// Checks that so many traces of the scenario fit into memory, with `results` bytes of each.
+/// Checks that `traces` traces of the scenario fit into memory, with `results` bytes of each.
 ///
 /// # Errors
-/// The line that the command line prints.
+/// Returns the line that the command line prints.
 pub fn check_memory(scenario: &Scenario, traces: u64, results: u64) -> Result<(), String> {
     line(scenario::check_memory(scenario, traces, results))
 }

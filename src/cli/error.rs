@@ -5,17 +5,17 @@ use std::fmt;
 use bufgym::sim::input;
 use clap::error::ContextValue;
 
-/// Most characters of a line on stderr. Errors show excerpts of what they quote; this is for what they
-/// have missed.
+/// Largest number of characters of a line on stderr. Errors shorten quotes to excerpts; this limit catches
+/// quotes that were not shortened.
 pub const LINE: usize = 2_000;
 
-/// Why a command did not succeed.
+/// The reason why a command did not succeed.
 pub enum CliError {
-    /// What the user gave is wrong: exit code 2, nothing written.
+    /// The user's input is wrong: exit code 2, nothing written.
     Input(anyhow::Error),
     /// The work itself failed: exit code 1.
     Failure(anyhow::Error),
-    /// A signal ended the work, which has saved its state and said so: this exit code.
+    /// A signal ended the work, which has saved its state and reported it. Contains the exit code.
     Interrupted(u8),
 }
 
@@ -23,24 +23,24 @@ pub enum CliError {
 pub type CliResult<T = ()> = Result<T, CliError>;
 
 impl CliError {
-    /// The user's input is at fault.
+    /// Builds an error for wrong input.
     pub fn input(error: impl Into<anyhow::Error>) -> CliError {
         CliError::Input(error.into())
     }
 
-    /// The user's input is at fault, in words.
+    /// Builds an error for wrong input from a text.
     pub fn bad(message: impl Into<String>) -> CliError {
         CliError::Input(anyhow::anyhow!(message.into()))
     }
 
-    /// The work failed.
+    /// Builds an error for a failure of the work.
     pub fn failure(error: impl Into<anyhow::Error>) -> CliError {
         CliError::Failure(error.into())
     }
 }
 
 impl fmt::Display for CliError {
-    /// The chain of causes on one line. A cause that the line already contains is not repeated.
+    /// Writes the chain of causes on one line. A cause that the line already contains is not repeated.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (CliError::Input(error) | CliError::Failure(error)) = self else {
             return f.write_str("interrupted");
@@ -60,9 +60,9 @@ impl fmt::Display for CliError {
 
 /// Marks an error as the fault of the input or of the work.
 pub trait ResultExt<T> {
-    /// An error here is the input's fault.
+    /// Treats an error as wrong input.
     fn or_bad_input(self) -> CliResult<T>;
-    /// An error here is a failure of the work.
+    /// Treats an error as a failure of the work.
     fn or_failure(self) -> CliResult<T>;
 }
 
@@ -76,7 +76,7 @@ impl<T, E: Into<anyhow::Error>> ResultExt<T> for Result<T, E> {
     }
 }
 
-/// The message of a `clap` error on one line, with excerpts of what the user wrote.
+/// Returns the message of a `clap` error on one line, with excerpts of the user's input.
 pub fn usage(mut error: clap::Error) -> String {
     let quoted: Vec<_> = error
         .context()
@@ -88,7 +88,7 @@ pub fn usage(mut error: clap::Error) -> String {
     one_line_usage(&error.render().to_string())
 }
 
-/// What the value is replaced by, if it can hold what the user wrote.
+/// Returns a shortened value to replace one that may contain the user's input.
 fn shortened(value: &ContextValue) -> Option<ContextValue> {
     match value {
         ContextValue::String(text) => Some(ContextValue::String(input::excerpt(text))),
@@ -96,7 +96,7 @@ fn shortened(value: &ContextValue) -> Option<ContextValue> {
     }
 }
 
-/// The message of a `clap` error without its usage section, on one line.
+/// Returns the message of a `clap` error without its usage section, on one line.
 fn one_line_usage(rendered: &str) -> String {
     let message = rendered.split("\nUsage:").next().unwrap_or(rendered);
     let message = message
@@ -106,7 +106,7 @@ fn one_line_usage(rendered: &str) -> String {
     input::line(&fold(message), LINE)
 }
 
-/// Joins the non-empty lines of a message: with a space after a colon, else with a semicolon.
+/// Joins the non-empty lines of a message: with a space after a colon or comma, otherwise with a semicolon.
 fn fold(message: &str) -> String {
     let mut line = String::new();
     for part in message

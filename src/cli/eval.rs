@@ -53,13 +53,13 @@ pub struct EvalArgs {
     force: bool,
 }
 
-/// Bytes that are kept of a policy on a trace, at least.
+/// Least number of bytes that the result of a policy on a trace needs.
 const RESULT_BYTES: u64 = 512;
 
 /// Rules of the default comparison.
 const DEFAULT_RULES: [&str; 4] = ["dt", "edt", "st", "cs"];
 
-/// The files besides the figures.
+/// Names of the files besides the figures.
 const FILES: [&str; 3] = ["report.html", "report.json", "per_trace.csv"];
 
 /// Runs the command.
@@ -124,7 +124,7 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     common.print(&json!(evaluation), text.trim_end())
 }
 
-/// The policies asked for, or the default ones; and a remark for the user if the defaults are not
+/// Returns the requested policies, or the default ones, and a remark for the user if the defaults are not
 /// complete.
 fn entrants(
     policies: &[String],
@@ -144,8 +144,8 @@ fn entrants(
     Ok((all?, note))
 }
 
-/// Bad input where the scenario, the number of traces or a policy's parameters do not fit; a failure
-/// otherwise.
+/// Returns bad input if the scenario, the number of traces or a policy's parameters do not fit; otherwise a
+/// failure.
 pub(super) fn classify(error: EvalError) -> CliError {
     match error.is_bad_input() {
         true => CliError::input(error),
@@ -153,7 +153,7 @@ pub(super) fn classify(error: EvalError) -> CliError {
     }
 }
 
-/// A progress bar over simulations, hidden with `--quiet`.
+/// Returns a progress bar over simulations, hidden with `--quiet`.
 pub fn progress_bar(common: &Common) -> ProgressBar {
     if common.quiet {
         return ProgressBar::hidden();

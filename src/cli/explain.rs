@@ -1,4 +1,4 @@
-//! `bufgym explain`: what a learned policy has learned, and who pauses whom.
+//! `bufgym explain`: what a learned policy has learned, and which switch pauses which neighbour.
 
 use std::path::PathBuf;
 
@@ -53,7 +53,7 @@ pub struct ExplainArgs {
     force: bool,
 }
 
-/// The files besides the figures.
+/// Names of the files besides the figures.
 const FILES: [&str; 2] = ["explain.html", "explain.json"];
 
 /// Runs the command.
@@ -95,13 +95,13 @@ pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
     common.print(&json!(explanation), &text)
 }
 
-/// The findings, one below the other, whatever policies are called.
+/// Returns the findings, one per line, whatever the names of policies contain.
 fn one_line_each(findings: &[String]) -> String {
     let lines = findings.iter().map(|finding| visible(finding));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The network that a policy string names.
+/// Returns the network that a policy string names.
 fn network_of(policy: &str, scenario: &Scenario) -> CliResult<Entrant> {
     let entrant = policy::parse(policy, scenario)?;
     let is_network = entrant.networks().is_some();
@@ -114,7 +114,7 @@ fn network_of(policy: &str, scenario: &Scenario) -> CliResult<Entrant> {
     }
 }
 
-/// Who pauses whom under several policies.
+/// Explains pauses under several policies.
 fn explain_pauses(args: &ExplainArgs, scenario: Scenario, common: &Common) -> CliResult {
     let entrants = match (&args.checkpoint, args.policy.as_slice()) {
         (Some(_), _) => {

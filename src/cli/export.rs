@@ -1,4 +1,4 @@
-//! `bufgym export`: a checkpoint in forms that a switch, or a program beside one, can run.
+//! `bufgym export`: a checkpoint in forms that a switch, or a program next to one, can run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use super::error::{CliError, CliResult, ResultExt as _};
 use super::output::{Output, shown};
 use super::policy;
 
-/// Folder with inputs and expected outputs.
+/// Folder of inputs and expected outputs.
 const GOLDEN: &str = "golden";
 
 /// Write a checkpoint as safetensors, ONNX, C or eBPF for a dataplane
@@ -95,7 +95,7 @@ pub fn run(args: ExportArgs, common: &Common) -> CliResult {
     report(&source, &files, output.path(), common)
 }
 
-/// The scenario of the training, in which observations are recorded.
+/// Returns the scenario of the training, in which observations are recorded.
 fn scenario(checkpoint: &Path, manifest: &Manifest) -> CliResult<Scenario> {
     let origin = format!(
         "{}: scenario_toml",

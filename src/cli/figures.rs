@@ -1,4 +1,4 @@
-//! `bufgym figures`: the figures of a paper made again, with verdicts.
+//! `bufgym figures`: reproduces the figures of a paper, with verdicts.
 
 mod network;
 #[cfg(target_os = "linux")]
@@ -86,7 +86,7 @@ pub struct FiguresArgs {
     force: bool,
 }
 
-/// The files of every paper.
+/// Names of the files of every paper.
 const FILES: [&str; 2] = ["index.html", "verdicts.csv"];
 
 /// Runs the command.
@@ -123,13 +123,13 @@ fn run_ndt(args: &FiguresArgs, common: &Common) -> CliResult {
     write(report, &output, common)
 }
 
-/// The machines that simulate in place of this one, if there are some.
+/// Returns the machines that simulate instead of this one, if there are any.
 fn machines(common: &Common) -> Option<&dyn Elsewhere> {
     let cluster = common.cluster.as_ref();
     cluster.map(|cluster| cluster as &dyn Elsewhere)
 }
 
-/// Shows on a bar how far the simulations are.
+/// Shows the progress of the simulations on a bar.
 fn on_progress(bar: &ProgressBar) -> impl Fn(Progress<'_>) + Sync + '_ {
     |progress| {
         bar.set_length(progress.total as u64);
@@ -165,7 +165,7 @@ fn write(report: Report, output: &Output, common: &Common) -> CliResult {
     write_with(report, json!({}), output, common)
 }
 
-/// As [`write`], with more fields in what `--json` prints.
+/// Does the same as [`write`], with more fields in the output of `--json`.
 fn write_with(mut report: Report, more: Value, output: &Output, common: &Common) -> CliResult {
     report.software = format!("{}, {}", report.software, env!("BUFGYM_REVISION"));
     output.write_folder(|folder| papers::write_into(&report, folder).or_failure())?;
@@ -188,7 +188,7 @@ fn unknown_paper(name: &str) -> CliError {
     ))
 }
 
-/// The weights of the series NDT.
+/// Returns the weights of the series NDT.
 fn weights(args: &FiguresArgs) -> CliResult<(ActorWeights, Manifest)> {
     match &args.checkpoint {
         Some(folder) => policy::load_checkpoint(folder),
@@ -217,7 +217,7 @@ fn config(
     })
 }
 
-/// Number of weights.
+/// Returns the number of weights.
 fn parameters(weights: &ActorWeights) -> usize {
     weights.tensors().iter().map(Vec::len).sum()
 }
@@ -225,7 +225,7 @@ fn parameters(weights: &ActorWeights) -> usize {
 fn classify(error: PapersError) -> CliError {
     match error {
         PapersError::Eval(error) => eval::classify(error),
-        // Presets are as they should be: it is a setting of the user's.
+        // Presets are valid, so one of the user's settings is wrong.
         PapersError::Scenario(_) => CliError::input(error),
         PapersError::Run { ref source, .. } if is_unfit(source) => CliError::input(error),
         error => CliError::failure(error),
@@ -238,7 +238,7 @@ impl From<PapersError> for CliError {
     }
 }
 
-/// The verdicts as text, one line per claim.
+/// Returns the verdicts as text, one line per claim.
 fn summary(report: &Report) -> String {
     let (agree, all) = report.agreeing(None);
     let counts = Grade::ALL.iter().zip(report.counts(None));

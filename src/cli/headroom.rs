@@ -1,4 +1,4 @@
-//! `bufgym headroom`: what could be won in a scenario.
+//! `bufgym headroom`: the possible gain in a scenario.
 
 use std::path::PathBuf;
 
@@ -67,10 +67,10 @@ pub struct HeadroomArgs {
     force: bool,
 }
 
-/// Bytes that are kept of the results of a trace, at least.
+/// Least number of bytes that the results of a trace need.
 const RESULT_BYTES: u64 = 4_096;
 
-/// The files that are written.
+/// Names of the output files.
 const FILES: [&str; 3] = ["headroom.md", "headroom.json", "per_trace.csv"];
 
 /// Runs the command.
@@ -128,7 +128,7 @@ fn config(args: &HeadroomArgs, common: &Common) -> CliResult<HeadroomConfig> {
 /// The longest step and horizon, ms.
 const MOST_MS: f64 = 1e6;
 
-/// An option in milliseconds as whole microseconds.
+/// Converts an option in milliseconds to whole microseconds.
 fn microseconds(option: &str, ms: Option<f64>) -> CliResult<Option<u64>> {
     match ms {
         None => Ok(None),
@@ -139,7 +139,7 @@ fn microseconds(option: &str, ms: Option<f64>) -> CliResult<Option<u64>> {
     }
 }
 
-/// The standard rules, those tuned for the scenario, and those asked for.
+/// Returns the standard rules, those tuned for the scenario, and the requested ones.
 fn rules(asked: &[String], scenario: &Scenario) -> CliResult<Vec<PolicySpec>> {
     let mut rules = headroom::standard_rules();
     let tuned = tune::all_tuned(scenario)?.into_iter();
@@ -179,7 +179,7 @@ fn check_memory(config: &HeadroomConfig) -> CliResult {
     estimate.check().or_bad_input()
 }
 
-/// A progress bar over parts of the work, hidden with `--quiet`.
+/// Returns a progress bar over parts of the work, hidden with `--quiet`.
 fn progress_bar(common: &Common) -> ProgressBar {
     let bar = eval::progress_bar(common);
     if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {pos}/{len}, {eta} left") {
@@ -204,7 +204,7 @@ fn show(bar: &ProgressBar, progress: Progress) {
     bar.inc(progress.done);
 }
 
-/// Bad input where the scenario, a rule or a number does not fit; a failure otherwise.
+/// Returns bad input if the scenario, a rule or a number does not fit; otherwise a failure.
 fn classify(error: HeadroomError) -> CliError {
     match error {
         HeadroomError::Evaluation(error) => eval::classify(error),

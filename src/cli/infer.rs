@@ -36,7 +36,7 @@ pub struct InferArgs {
     force: bool,
 }
 
-/// Most ports of an observation, as of a scenario.
+/// Largest number of ports of an observation, the same as of a scenario.
 const MAX_PORTS: usize = 4_096;
 
 /// Runs the command.
@@ -69,7 +69,7 @@ pub fn run(args: InferArgs, common: &Common) -> CliResult {
     common.print(&value, &format!("{}: actions {shape:?}", shown(&args.out)))
 }
 
-/// The batch size and number of ports.
+/// Returns the batch size and the number of ports.
 fn check(observations: &Array) -> Result<(usize, usize), String> {
     let &[batch, ports, HISTORY, FEATURES] = observations.shape.as_slice() else {
         return Err(format!(

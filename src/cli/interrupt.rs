@@ -8,10 +8,10 @@ use signal_hook::iterator::Signals;
 
 use super::error::{CliResult, ResultExt as _};
 
-/// Exit code of a program ended by signal 0, were there one, as shells report it.
+/// Offset from signal numbers to exit codes, as in shells.
 const EXIT_SIGNAL: i32 = 128;
 
-/// What the first SIGINT, SIGTERM or SIGHUP asked for.
+/// The request of the first SIGINT, SIGTERM or SIGHUP.
 #[derive(Default)]
 pub struct Stop {
     flag: AtomicBool,
@@ -19,24 +19,24 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Set by the signal.
+    /// Returns the flag that the signal sets.
     pub fn flag(&self) -> &AtomicBool {
         &self.flag
     }
 
-    /// 128 and the number of the signal: 130 for Ctrl-C.
+    /// Returns 128 plus the number of the signal: 130 for Ctrl-C.
     pub fn exit_code(&self) -> u8 {
         let code = EXIT_SIGNAL + self.signal.load(Ordering::SeqCst);
         u8::try_from(code).unwrap_or(u8::MAX)
     }
 }
 
-/// Asks the work to stop at the first SIGINT, SIGTERM or SIGHUP. What was saved before a second signal
-/// stays valid, because every checkpoint is renamed into place when it is complete. A SIGHUP that was
-/// ignored when the program began, as under `nohup`, stays ignored.
+/// Asks the work to stop at the first SIGINT, SIGTERM or SIGHUP. Checkpoints saved before a second signal
+/// stay valid, because every checkpoint is renamed into place when it is complete. A SIGHUP that was ignored
+/// when the program began, like under `nohup`, stays ignored.
 ///
 /// # Errors
-/// When the operating system refuses the handler.
+/// Fails if the operating system refuses the handler.
 pub fn stop_at_signal(announcement: &'static str) -> CliResult<Arc<Stop>> {
     let stop = Arc::new(Stop::default());
     let seen = Arc::clone(&stop);
@@ -58,7 +58,7 @@ pub fn stop_at_signal(announcement: &'static str) -> CliResult<Arc<Stop>> {
     Ok(stop)
 }
 
-/// Whether a signal is ignored, as the kernel says; no where it does not say so, as outside Linux.
+/// Returns true if the kernel says that a signal is ignored; false if it does not say so, like outside Linux.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status

@@ -13,25 +13,25 @@ use super::error::{CliError, CliResult};
 
 /// A file or folder that a command will write, checked before the work starts.
 pub struct Output {
-    /// As the user has named it, without what means nothing at its end (`out/`, `out/.`).
+    /// The path from the user, without a meaningless end (`out/`, `out/.`).
     path: PathBuf,
-    /// Where it is written: the folder that a link leads to, else `path`.
+    /// The real destination: the target of a link to a folder, otherwise `path`.
     place: PathBuf,
-    /// What is there may be replaced.
+    /// True if existing content may be replaced.
     force: bool,
-    /// Files of a folder that are known before the work.
+    /// Files of a folder that are known in advance.
     files: &'static [&'static str],
-    /// Files that the command writes by themselves, from the folder on.
+    /// Files that the command writes separately, relative to the folder.
     own: Vec<PathBuf>,
 }
 
 impl Output {
-    /// A folder to be written, and files that will be in it, as far as they are known. It may be absent
-    /// or empty, or with `force` hold anything but folders of these names. It may be a link to a folder;
-    /// links in it are not followed.
+    /// Checks a folder for output, and the files that will be in it, as far as they are known. It may be
+    /// absent or empty, or with `force` contain anything except folders of these names. It may be a link to a
+    /// folder; links in it are not followed.
     ///
     /// # Errors
-    /// Bad input: it holds something, is a file, or cannot be created.
+    /// Bad input: the folder is not empty, is a file, or cannot be created.
     pub fn folder(path: &Path, force: bool, files: &'static [&'static str]) -> CliResult<Output> {
         let what = format!("output folder {}", path.display());
         let path = named(path, &what)?;
@@ -71,11 +71,11 @@ impl Output {
         })
     }
 
-    /// A file to be written. It may be absent or empty, or with `force` hold anything. A link to a file
-    /// is replaced, not followed.
+    /// Checks a file for output. It may be absent or empty, or with `force` have any content. A link to a
+    /// file is replaced, not followed.
     ///
     /// # Errors
-    /// Bad input: it holds something, is a folder, or cannot be created.
+    /// Bad input: the file has content, is a folder, or cannot be created.
     pub fn file(path: &Path, force: bool) -> CliResult<Output> {
         let what = format!("output file {}", path.display());
         let names_folder = is_name_of_folder(path);
@@ -120,12 +120,12 @@ impl Output {
         })
     }
 
-    /// Where the result will be.
+    /// Returns the path of the result.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where finished parts are kept until the work on the folder has ended: `DIR.parts` beside it.
+    /// Returns the store of finished parts until the work on the folder has ended: `DIR.parts` next to it.
     ///
     /// # Errors
     /// Bad input: a link or file is there, or nothing can be written there.
@@ -138,7 +138,7 @@ impl Output {
         Ok(parts)
     }
 
-    /// Lets the command write a file by itself, which may lie below the folder.
+    /// Lets the command write a separate file, which may lie below the folder.
     ///
     /// # Errors
     /// Bad input: the folder and the file, or one of the folder's, would be in the same place.
@@ -168,12 +168,12 @@ impl Output {
         Ok(())
     }
 
-    /// Writes the folder: `write` fills a temporary one near it, which is then renamed into place.
-    /// When `write` fails, nothing is left.
+    /// Writes the folder: `write` fills a temporary one near it, which is then renamed into place. If `write`
+    /// fails, nothing is left.
     ///
     /// # Errors
-    /// What `write` says, or the operating system. When something has come to be there since the work
-    /// started, which may not be replaced; the result is then beside it.
+    /// Returns the errors of `write` and of the operating system. Fails if something that may not be replaced
+    /// has appeared there since the work started; the result is then next to it.
     pub fn write_folder(&self, write: impl FnOnce(&Path) -> CliResult) -> CliResult {
         let staging = Staging::folder(&self.place).map_err(|error| self.failure(error))?;
         write(staging.path()).map_err(|error| self.located(error))?;
@@ -181,10 +181,10 @@ impl Output {
         self.install(&staging, in_the_way, |place| staging.install_folder(place))
     }
 
-    /// Writes the file, through a temporary one near it.
+    /// Writes the file through a temporary one near it.
     ///
     /// # Errors
-    /// As [`Output::write_folder`].
+    /// Returns the errors of [`Output::write_folder`].
     pub fn write_file(&self, write: impl FnOnce(&mut dyn io::Write) -> CliResult) -> CliResult {
         if is_stream(&self.path) {
             let file = open_stream(&self.path).map_err(|error| self.failure(error))?;
@@ -207,7 +207,7 @@ impl Output {
         })
     }
 
-    /// Puts the result into its place, or beside it where something is in the way.
+    /// Moves the result into its place, or next to it if something is in the way.
     fn install(
         &self,
         staging: &Staging,
@@ -218,7 +218,7 @@ impl Output {
             let Err(error) = install(&self.place) else {
                 return Ok(());
             };
-            // What was computed is not given up because of a place where it cannot be.
+            // The result is kept even if it cannot be moved into its place.
             let beside = self.beside(staging);
             let kept = staging.path().exists() && install(&beside).is_ok();
             return Err(match kept {
@@ -238,7 +238,7 @@ impl Output {
         )))
     }
 
-    /// What keeps the folder from its place.
+    /// Returns the reason why the folder cannot be moved into its place, if there is one.
     fn folder_in_the_way(&self, staging: &Staging) -> Option<String> {
         let found = fs::symlink_metadata(&self.place).ok()?;
         let own: Vec<&Path> = self.own.iter().map(PathBuf::as_path).collect();
@@ -259,7 +259,7 @@ impl Output {
         )
     }
 
-    /// A free name beside the place, or in it where the result was made there.
+    /// Returns a free name next to the place, or inside it if the result was made there.
     fn beside(&self, staging: &Staging) -> PathBuf {
         let inside = parent(staging.path()) == self.place;
         let place = match (inside, self.place.file_name()) {
@@ -280,7 +280,7 @@ impl Output {
         self.located(CliError::failure(error))
     }
 
-    /// A failure with the place that was written.
+    /// Adds the path of the output to a failure.
     fn located(&self, error: CliError) -> CliError {
         match error {
             CliError::Failure(error) => {
@@ -292,7 +292,8 @@ impl Output {
     }
 }
 
-/// The path without `.` and `/` at its end; with the name of the folder where it has none, as `..` does.
+/// Returns the path without `.` and `/` at its end. If it has no name, like `..`, returns it with the name of
+/// the folder.
 fn named(path: &Path, what: &str) -> CliResult<PathBuf> {
     let plain: PathBuf = path.components().collect();
     match plain.file_name() {
@@ -301,14 +302,14 @@ fn named(path: &Path, what: &str) -> CliResult<PathBuf> {
     }
 }
 
-/// Whether a path can only be that of a folder.
+/// Returns true if a path can only be that of a folder.
 fn is_name_of_folder(path: &Path) -> bool {
     let text = path.as_os_str().as_encoded_bytes();
     text.ends_with(b"/") || text.ends_with(b"/.")
 }
 
-/// Refuses a path with a link in it that leads nowhere, or a `..` behind what is not there: nothing can be
-/// created behind them.
+/// Refuses a path with a dangling link in it, or with a `..` after a missing folder: nothing can be created
+/// behind these.
 fn refuse_dangling(path: &Path, what: &str) -> CliResult {
     let is_missing = |place: &&Path| place.ends_with("..") && !place.exists();
     if let Some(missing) = path.ancestors().find(is_missing) {
@@ -327,14 +328,14 @@ fn refuse_dangling(path: &Path, what: &str) -> CliResult {
     }
 }
 
-/// Creates and removes a folder near the place, so that one that cannot be written is refused before the
-/// work starts.
+/// Creates and removes a folder near the place, so that an unwritable place is refused before the work
+/// starts.
 fn check_writable(path: &Path, place: &Path) -> CliResult {
     let tried = Staging::folder(place).map(drop);
     tried.map_err(|error| refusal(error, &format!("cannot write {}", path.display())))
 }
 
-/// The path without links in what is there of it, but for its last part.
+/// Resolves the links in the existing part of the path, except in its last component.
 fn real(path: &Path) -> PathBuf {
     let ground = ground(path);
     let below = path.strip_prefix(ground).unwrap_or(path);
@@ -344,7 +345,7 @@ fn real(path: &Path) -> PathBuf {
         .join(below)
 }
 
-/// Whether the folder holds anything but these files, which are named from it on.
+/// Returns true if the folder contains anything except these files, which are relative to it.
 fn holds_others(folder: &Path, own: &[&Path]) -> bool {
     let names = files::entries(folder).unwrap_or_default();
     names.iter().any(|name| {
@@ -358,7 +359,8 @@ fn holds_others(folder: &Path, own: &[&Path]) -> bool {
     })
 }
 
-/// Whether a path leads to a device, a pipe or what the shell has opened, which cannot be renamed over.
+/// Returns true if a path leads to a device, a pipe or a file opened by the shell, which a rename cannot
+/// replace.
 fn is_stream(path: &Path) -> bool {
     let of_system = |folder: PathBuf| folder == Path::new("/dev") || folder.starts_with("/proc");
     match fs::metadata(path) {
@@ -372,7 +374,7 @@ fn is_stream(path: &Path) -> bool {
 
 fn open_stream(path: &Path) -> io::Result<Box<dyn io::Write>> {
     let is_stdout = |name: &&str| path == Path::new(name);
-    // Opened a second time, a file has a second place to write at.
+    // If a file were opened a second time, it would have a second position for writing.
     if ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"]
         .iter()
         .any(is_stdout)
@@ -382,7 +384,7 @@ fn open_stream(path: &Path) -> io::Result<Box<dyn io::Write>> {
     Ok(Box::new(fs::OpenOptions::new().append(true).open(path)?))
 }
 
-/// A place where nothing can be written is bad input; a full or broken disk is not.
+/// Returns bad input for a place that cannot be written, and a failure for a full or broken disk.
 fn refusal(error: io::Error, context: &str) -> CliError {
     let wrong_place = files::is_wrong_place(&error);
     let error = anyhow::Error::new(error).context(context.to_owned());
@@ -392,13 +394,12 @@ fn refusal(error: io::Error, context: &str) -> CliError {
     }
 }
 
-/// A path as one line of a text: what somebody has called a file can neither end the line nor control a
-/// terminal.
+/// Returns a path as one line of a text: the name of a file can neither end the line nor control a terminal.
 pub fn shown(path: &Path) -> String {
     visible(&path.display().to_string())
 }
 
-/// The name with `_` for every character that is unusual in file names.
+/// Returns the name with `_` for every character that is unusual in file names.
 pub fn file_name(name: &str) -> String {
     let plain = |c: char| match c.is_alphanumeric() || "-_.=".contains(c) {
         true => c,
@@ -407,12 +408,12 @@ pub fn file_name(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
-/// Most bytes of one of [`file_names`], so that a number behind it, or in front of it what says that it
-/// is being written, has room.
+/// Largest number of bytes of one of [`file_names`]. It leaves room for a number after the name, and for the
+/// prefix of a temporary file.
 const LONGEST_NAME: usize = 180;
 
-/// [`file_name`] of each of the names, short enough for a file system. Where that is the same for
-/// several, the second has `-2` behind it, and so on.
+/// Returns [`file_name`] of each of the names, short enough for a file system. If several are the same, the
+/// second gets the suffix `-2`, and so on.
 pub fn file_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let free = |name: &str| {
@@ -483,7 +484,7 @@ mod tests {
         assert!(Output::file(&file.join("below"), false).is_err());
     }
 
-    /// What has come meanwhile stays, and what was computed is beside it.
+    /// A file that has appeared meanwhile stays, and the result is next to it.
     #[test]
     fn a_result_whose_place_was_taken_goes_beside_it() {
         let base = tempfile::tempdir().unwrap();

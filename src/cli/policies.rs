@@ -1,5 +1,4 @@
-//! `bufgym policies`: every policy and every queue management with rule, parameters, defaults and
-//! source.
+//! `bufgym policies`: every policy and every queue management with rule, parameters, defaults and source.
 
 use bufgym::eval::Entrant;
 use bufgym::eval::entrant::{INTEGER, LINEAR, ONNX};
@@ -30,9 +29,9 @@ struct Learned {
     rule: &'static str,
     source: &'static str,
     switch: &'static str,
-    /// Name of the part after the colon of its policy string.
+    /// Name of the part after the colon of the policy string.
     parameter: &'static str,
-    /// What the name alone stands for, if it can stand alone.
+    /// Meaning of the name without a colon, if that is valid.
     default: Option<&'static str>,
     meaning: &'static str,
 }
@@ -92,7 +91,7 @@ pub fn run(args: PoliciesArgs, common: &Common) -> CliResult {
                 let value = json!({ "policies": [], "queue_management": [aqm.json()] });
                 return common.print(&value, &aqm.describe());
             }
-            // Parsing gives the message with the nearest name.
+            // The error of parsing suggests the nearest name.
             let _: Entrant = name.parse().or_bad_input()?;
             let (policy, aqm) = AqmSpec::split(name);
             Some([Some(policy), aqm].map(|part| part.and_then(|part| part.split(':').next())))
@@ -126,7 +125,7 @@ pub fn run(args: PoliciesArgs, common: &Common) -> CliResult {
 /// Heading of the disciplines in the whole list.
 const BEHIND: &str = "Queue management, behind any rule: dt+red, fab:alpha=4+random:p=0.01";
 
-/// What a policy and a discipline have in common.
+/// The common fields of a policy and a discipline.
 struct Listed {
     name: &'static str,
     summary: &'static str,
@@ -222,7 +221,7 @@ impl Learned {
     }
 }
 
-/// Whether a switch could run it, in words.
+/// Describes in words whether a switch could run the policy.
 fn deployment(deployment: Deployment) -> &'static str {
     match deployment {
         Deployment::Today => "today's can run it",
@@ -232,7 +231,7 @@ fn deployment(deployment: Deployment) -> &'static str {
     }
 }
 
-/// Which switches have a discipline, in words.
+/// Describes in words which switches have a discipline.
 fn has(deployment: Deployment) -> &'static str {
     match deployment {
         Deployment::Today => "today's have it, as WRED or ECN thresholds",

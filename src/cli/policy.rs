@@ -13,7 +13,7 @@ use super::tune;
 
 include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
 
-/// Stands for the folder of compiled-in files in messages.
+/// The name of the compiled-in files in messages.
 const ORIGIN: &str = "compiled into this program";
 
 /// The file that makes a folder a checkpoint.
@@ -22,8 +22,8 @@ const MANIFEST: &str = "manifest.json";
 /// The policy string of the shipped weights.
 pub const SHIPPED: &str = "ndt";
 
-/// The policy that `text` names: a rule, a rule `:tuned` for the scenario, `ndt:DIR`,
-/// `ndt-int8:DIR`, `linear:FILE`, `onnx:FILE`, or `ndt`, `ndt-int8` and `linear` for the shipped weights.
+/// Returns the policy that `text` names: a rule, a rule `:tuned` for the scenario, `ndt:DIR`, `ndt-int8:DIR`,
+/// `linear:FILE`, `onnx:FILE`, or `ndt`, `ndt-int8` and `linear` for the shipped weights.
 ///
 /// # Errors
 /// Bad input: no such policy, or a checkpoint or file that cannot be used, such as a network for another
@@ -50,11 +50,11 @@ pub fn parse(text: &str, scenario: &Scenario) -> CliResult<Entrant> {
     }
 }
 
-/// The policies that `texts` name. `ndt:DIR` stands for all checkpoints in a folder that has no weights
+/// Returns the policies that `texts` name. `ndt:DIR` means all checkpoints in a folder that has no weights
 /// itself, such as those of several seeds, in the order of their names.
 ///
 /// # Errors
-/// As [`parse`].
+/// Returns the errors of [`parse`].
 pub fn parse_all(texts: &[String], scenario: &Scenario) -> CliResult<Vec<Entrant>> {
     let mut entrants = Vec::new();
     for text in texts {
@@ -71,11 +71,11 @@ pub fn parse_all(texts: &[String], scenario: &Scenario) -> CliResult<Vec<Entrant
     Ok(entrants)
 }
 
-/// As [`parse_all`]; `NAME=POLICY` gives a policy a label. Of several checkpoints in a folder, all but the
-/// first have a number behind it.
+/// Does the same as [`parse_all`]; `NAME=POLICY` gives a policy a label. If a folder has several checkpoints,
+/// the label of all but the first has a number.
 ///
 /// # Errors
-/// As [`parse`], and when a label cannot be used.
+/// Returns the errors of [`parse`], and fails if a label cannot be used.
 pub fn parse_labelled(texts: &[String], scenario: &Scenario) -> CliResult<Vec<Entrant>> {
     let mut entrants = Vec::new();
     for text in texts {
@@ -90,7 +90,7 @@ pub fn parse_labelled(texts: &[String], scenario: &Scenario) -> CliResult<Vec<En
     Ok(entrants)
 }
 
-/// The folders in `folder` that hold a manifest, by name; none where it holds one itself.
+/// Returns the folders in `folder` that contain a manifest, by name; none if it contains one itself.
 fn checkpoints_in(folder: &Path) -> Vec<PathBuf> {
     let has_manifest = |folder: &Path| folder.join(MANIFEST).is_file();
     if has_manifest(folder) {
@@ -105,19 +105,19 @@ fn checkpoints_in(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The policy with the shipped weights, where the program has them.
+/// Returns the policy with the shipped weights, if the program has them.
 ///
 /// # Errors
-/// Failure: the files compiled in are damaged.
+/// Failure: the compiled-in files are damaged.
 pub fn shipped() -> CliResult<Option<Entrant>> {
     let actor = shipped_actor()?;
     Ok(actor.map(|(weights, manifest)| Entrant::from_checkpoint(SHIPPED, &weights, &manifest)))
 }
 
-/// The shipped weights rounded to integers, where the program has them.
+/// Returns the shipped weights rounded to integers, if the program has them.
 ///
 /// # Errors
-/// Failure: the files compiled in are damaged.
+/// Failure: the compiled-in files are damaged.
 fn shipped_integer() -> CliResult<Option<Entrant>> {
     let actor = shipped_actor()?;
     actor
@@ -125,10 +125,10 @@ fn shipped_integer() -> CliResult<Option<Entrant>> {
         .transpose()
 }
 
-/// The shipped weights.
+/// Returns the shipped weights.
 ///
 /// # Errors
-/// Bad input: the program has none. Failure: those compiled in are damaged.
+/// Bad input: the program has none. Failure: the compiled-in ones are damaged.
 pub fn shipped_weights() -> CliResult<(ActorWeights, Manifest)> {
     shipped_actor()?.ok_or_else(|| {
         CliError::bad("this program was built without weights; give a checkpoint folder")
@@ -146,20 +146,20 @@ fn decoded(files: Option<[&[u8]; 2]>) -> CliResult<Option<(ActorWeights, Manifes
     files.map(decode).transpose()
 }
 
-/// The shipped weights that set α alone, as the NDT paper's network does.
+/// Returns the shipped weights that set α only, like the network of the NDT paper.
 ///
 /// # Errors
-/// As [`shipped_weights`].
+/// Returns the errors of [`shipped_weights`].
 pub fn shipped_alpha_weights() -> CliResult<(ActorWeights, Manifest)> {
     decoded(ALPHA_FILES)?.ok_or_else(|| {
         CliError::bad("this program was built without weights; give a checkpoint folder")
     })
 }
 
-/// The shipped linear rule, where the program has one.
+/// Returns the shipped linear rule, if the program has one.
 ///
 /// # Errors
-/// Failure: the file compiled in is damaged.
+/// Failure: the compiled-in file is damaged.
 pub fn shipped_linear() -> CliResult<Option<Entrant>> {
     let Some(text) = LINEAR_FILE else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The reference of the command line, `docs/cli.md`, written from the definitions of the arguments.
+//! The reference of the command line, `docs/cli.md`, generated from the definitions of the arguments.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::Cli;
 /// Options of every command, which the reference lists once.
 const COMMON: [&str; 4] = ["seed", "quiet", "json", "help"];
 
-/// The page in full.
+/// Returns the whole page.
 fn page() -> String {
     let program = Cli::command();
     let mut page = String::from(
@@ -29,7 +29,7 @@ fn page() -> String {
     page
 }
 
-/// A section for a command, and one for each command below it.
+/// Adds a section for a command, and one for each of its subcommands.
 fn describe(page: &mut String, parent: &str, command: &Command) {
     let name = format!("{parent} {}", command.get_name());
     let about = command.get_about().map(ToString::to_string);
@@ -72,7 +72,7 @@ fn table<'a>(page: &mut String, options: impl Iterator<Item = &'a Arg>) {
     }
 }
 
-/// `BLESS=1 cargo test --release --bin bufgym reference` writes the page anew.
+/// `BLESS=1 cargo test --release --bin bufgym reference` rewrites the page.
 #[test]
 fn the_page_of_commands_is_that_of_the_program() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");

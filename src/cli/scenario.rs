@@ -23,7 +23,7 @@ pub struct ScenarioArgs {
 }
 
 impl ScenarioArgs {
-    /// The scenario with its changes, validated; of one switch.
+    /// Returns the validated scenario with its changes; it must have one switch.
     ///
     /// # Errors
     /// Bad input: an unknown name or setting, a value that makes no sense, a file that cannot be
@@ -34,19 +34,19 @@ impl ScenarioArgs {
         Ok(scenario)
     }
 
-    /// As [`resolve`](ScenarioArgs::resolve), of any number of switches.
+    /// Does the same as [`resolve`](ScenarioArgs::resolve), but for any number of switches.
     ///
     /// # Errors
-    /// As [`resolve`](ScenarioArgs::resolve).
+    /// Returns the errors of [`resolve`](ScenarioArgs::resolve), except that for a network.
     pub fn resolve_any(&self) -> CliResult<Scenario> {
         load(&self.scenario, &self.set)
     }
 }
 
-/// The scenario `name` with settings changed, validated.
+/// Returns the validated scenario `name` with changed settings.
 ///
 /// # Errors
-/// As [`ScenarioArgs::resolve`].
+/// Returns the errors of [`ScenarioArgs::resolve`], except that for a network.
 pub fn load(name: &str, changes: &[String]) -> CliResult<Scenario> {
     let mut scenario = Scenario::load(name).or_bad_input()?;
     change(&mut scenario, changes)?;
@@ -62,11 +62,11 @@ pub fn change(scenario: &mut Scenario, changes: &[String]) -> CliResult {
     scenario.validate().or_bad_input()
 }
 
-/// Checks that `traces` generated traces of the scenario fit into memory together, with `results`
-/// bytes of what is kept of each, and with the simulations that run at a time.
+/// Checks that `traces` generated traces of the scenario fit into memory together, with `results` stored
+/// bytes of each, and with the simulations that run at the same time.
 ///
 /// # Errors
-/// Bad input: the estimate, its largest part, and what to lower.
+/// Bad input: the message has the estimate, its largest part, and a setting to lower.
 pub fn check_memory(scenario: &Scenario, traces: u64, results: u64) -> CliResult {
     let parallel = traces.min(rayon::current_num_threads() as u64);
     let simulations = network::memory(scenario).saturating_mul(parallel);
@@ -117,10 +117,10 @@ pub struct TraceChoice {
 }
 
 impl TraceChoice {
-    /// Reads the flows of a file, or generates them where there is none.
+    /// Reads the flows of a file, or generates them if there is none.
     ///
     /// # Errors
-    /// Bad input: a file that cannot be read or does not fit the scenario, and those of
+    /// Bad input: a file that cannot be read or does not fit the scenario. Also returns the errors of
     /// [`generate`](TraceChoice::generate).
     pub fn read_or_generate(
         &self,

@@ -72,7 +72,7 @@ const SUMMARY: &str = "summary.json";
 const PAUSES: &str = "pfc.csv";
 const TIMELINE: &str = "timeline.csv";
 
-/// The files that may be written.
+/// Names of the possible output files.
 const FILES: [&str; 5] = [FLOWS, SWITCHES, SUMMARY, PAUSES, TIMELINE];
 
 /// Runs the command.
@@ -161,7 +161,7 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
     }
 }
 
-/// Where the record of the policy's control will be.
+/// Checks the file for the record of the policy's control.
 fn recording(path: &Path, policy: &Entrant, force: bool) -> CliResult<Output> {
     if policy.role() != Role::Learned {
         return Err(CliError::input(ControlRecordError::NoControl(
@@ -171,7 +171,7 @@ fn recording(path: &Path, policy: &Entrant, force: bool) -> CliResult<Output> {
     Output::file(path, force)
 }
 
-/// Runs the trace and writes the record as it goes.
+/// Runs the trace and writes the record during the run.
 fn record_run(
     file: &Output,
     policy: &Entrant,
@@ -191,7 +191,7 @@ fn record_run(
     outcome.ok_or_else(|| CliError::failure(anyhow::anyhow!("nothing was recorded")))
 }
 
-/// Runs the trace and writes what comes to the switch as it goes.
+/// Runs the trace and captures the packets that arrive at the switch during the run.
 fn captured_run(
     file: &Output,
     policy: &Entrant,
@@ -210,7 +210,7 @@ fn captured_run(
     outcome.ok_or_else(|| CliError::failure(anyhow::anyhow!("nothing was captured")))
 }
 
-/// The summary's fields at the top level, and what was simulated.
+/// Returns the summary's fields at the top level, and the simulated policy, scenario and trace.
 pub(super) fn result_json(
     policy: &Entrant,
     scenario: &Scenario,
@@ -226,8 +226,8 @@ pub(super) fn result_json(
     Ok(value)
 }
 
-/// Why a run with lossless packets has failed: a pause that did not end, or, where that is asked for, a
-/// lossless packet that was lost.
+/// Returns the reason why a run with lossless packets has failed: a pause that did not end, or, with strict
+/// losslessness, a lost lossless packet.
 fn lossless_failure(scenario: &Scenario, outcome: &Outcome) -> Option<String> {
     if let Some(chain) = &outcome.stuck {
         return Some(format!(
@@ -250,7 +250,7 @@ fn lossless_failure(scenario: &Scenario, outcome: &Outcome) -> Option<String> {
     ))
 }
 
-/// What is to be said about flows that did not finish, those of a warm-up included.
+/// Describes flows that did not finish, those of a warm-up included.
 fn unfinished(outcome: &Outcome) -> Option<String> {
     let unfinished = |record: &&FlowRecord| record.finish.is_none();
     let count = outcome.records.iter().filter(unfinished).count();
@@ -261,7 +261,7 @@ fn unfinished(outcome: &Outcome) -> Option<String> {
     ))
 }
 
-/// A line about the in-cast flows, where there are any.
+/// Returns a line about the in-cast flows, if there are any.
 fn in_cast(s: &Summary) -> String {
     if !s.incast_mean_fct_ms.is_finite() {
         return String::new();
@@ -273,7 +273,7 @@ fn in_cast(s: &Summary) -> String {
     )
 }
 
-/// A line about pauses, where there may be any.
+/// Returns a line about pauses, if some priority is lossless.
 fn pauses(scenario: &Scenario, s: &Summary) -> String {
     if !scenario.has_lossless() {
         return String::new();
@@ -289,7 +289,7 @@ fn pauses(scenario: &Scenario, s: &Summary) -> String {
     )
 }
 
-/// How much was lost, where what was delivered is counted.
+/// Describes the loss, if delivered packets are counted.
 fn loss(s: &Summary) -> String {
     if !s.loss_per_delivered.is_finite() {
         return String::new();
@@ -298,7 +298,7 @@ fn loss(s: &Summary) -> String {
     format!(", {loss:.5} data packets lost per delivered one")
 }
 
-/// The results in words.
+/// Describes the results in words.
 pub(super) fn describe(policy: &Entrant, scenario: &Scenario, s: &Summary) -> String {
     let or_dash = |value: f64| {
         if value.is_finite() {
@@ -377,7 +377,7 @@ pub(super) fn write_results(
     }
 }
 
-/// One row per flow, in the order of the trace.
+/// Writes one row per flow, in the order of the trace.
 fn write_flows(path: &Path, trace: &Trace, records: &[FlowRecord]) -> CliResult {
     save(path, |out| {
         writeln!(
@@ -415,7 +415,7 @@ fn write_flows(path: &Path, trace: &Trace, records: &[FlowRecord]) -> CliResult 
     })
 }
 
-/// One row per switch; no throughput where there are no uplinks.
+/// Writes one row per switch; without uplinks there is no throughput.
 fn write_switches(path: &Path, rows: &[SwitchRow]) -> CliResult {
     save(path, |out| {
         write!(
@@ -440,7 +440,7 @@ fn write_switches(path: &Path, rows: &[SwitchRow]) -> CliResult {
     })
 }
 
-/// One row per pause; no end where it lasted.
+/// Writes one row per pause; a pause that has not ended has no end.
 fn write_pauses(path: &Path, pauses: &[Paused]) -> CliResult {
     save(path, |out| {
         writeln!(out, "switch,port,priority,from_ns,to_ns")?;
@@ -456,7 +456,7 @@ fn write_pauses(path: &Path, pauses: &[Paused]) -> CliResult {
     })
 }
 
-/// The summary as one JSON object; a class without flows gives null.
+/// Writes the summary as one JSON object; a class without flows gives null.
 fn write_summary(path: &Path, summary: &Summary) -> CliResult {
     save(path, |out| {
         serde_json::to_writer_pretty(&mut *out, summary)?;
@@ -464,7 +464,7 @@ fn write_summary(path: &Path, summary: &Summary) -> CliResult {
     })
 }
 
-/// One row per port and instant.
+/// Writes one row per port and instant.
 fn write_timeline(path: &Path, rows: &[TimelineRow]) -> CliResult {
     save(path, |out| {
         writeln!(
@@ -483,7 +483,7 @@ fn write_timeline(path: &Path, rows: &[TimelineRow]) -> CliResult {
     })
 }
 
-/// A kind's name is free text from a file, so it may hold what CSV must quote (RFC 4180 §2).
+/// Quotes a text for CSV (RFC 4180 §2): the name of a kind is free text from a file.
 pub(super) fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

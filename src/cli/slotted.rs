@@ -112,7 +112,7 @@ impl SlottedArgs {
         Switch::new(ports, buffer, order).or_bad_input()
     }
 
-    /// The arrivals asked for, or those of `generator`.
+    /// Returns the requested arrivals, or those of `generator`.
     fn load(
         &self,
         switch: &Switch,
@@ -176,7 +176,7 @@ fn describe(
     text + &against_the_proof(policy, arrivals, switch, outcome, until_last_round)
 }
 
-/// What the finite-size formula predicts for this run; empty when it predicts nothing.
+/// Describes the prediction of the finite-size formula for this run; empty without a prediction.
 fn against_the_proof(
     policy: &PolicySpec,
     arrivals: &Arrivals,

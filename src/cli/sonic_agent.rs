@@ -81,13 +81,14 @@ pub struct SonicAgentArgs {
     for_s: Option<u64>,
 }
 
-/// The variable with the password of Redis. An option would show it to everybody who lists processes.
+/// The environment variable with the password of Redis. An option would show it to everybody who lists
+/// processes.
 const PASSWORD: &str = "BUFGYM_REDIS_PASSWORD";
 
-/// Most bytes of a file with a password.
+/// Largest size of a file with a password, bytes.
 const MAX_PASSWORD: u64 = 4 << 10;
 
-/// Longest sleep without a look at whether a signal has come.
+/// Longest sleep between checks for a signal.
 const NAP: Duration = Duration::from_millis(50);
 
 /// Runs the command.
@@ -159,7 +160,7 @@ fn at_start(error: Error) -> CliError {
     }
 }
 
-/// User and password, if there is a password.
+/// Returns user and password, if there is a password.
 fn login(args: &SonicAgentArgs) -> CliResult<Option<Login>> {
     let password = match &args.redis_password_file {
         Some(path) => Some(password_in(path)?),
@@ -182,7 +183,7 @@ fn login(args: &SonicAgentArgs) -> CliResult<Option<Login>> {
     }
 }
 
-/// The password in a file of one line.
+/// Reads the password from a file of one line.
 fn password_in(path: &Path) -> CliResult<String> {
     let failed = |problem: String| CliError::bad(format!("{}: {problem}", path.display()));
     let text = input::read_text(path, MAX_PASSWORD).map_err(|error| failed(error.to_string()))?;
@@ -193,7 +194,7 @@ fn password_in(path: &Path) -> CliResult<String> {
     }
 }
 
-/// Puts back what an agent has left.
+/// Restores what an agent has left.
 fn restore(address: &Address, login: Option<&Login>, common: &Common) -> CliResult {
     let mut databases = Databases::connect_as(address, login).or_bad_input()?;
     databases.claim().or_bad_input()?;
@@ -210,7 +211,7 @@ fn restore(address: &Address, login: Option<&Login>, common: &Common) -> CliResu
     common.print(&value, &describe(restored))
 }
 
-/// Names profiles that stay, because no journal has them.
+/// Reports profiles that stay, because no journal contains them.
 fn disown(namesakes: &[&str], common: &Common) {
     let Some(first) = namesakes.first() else {
         return;
@@ -248,7 +249,7 @@ fn introduce(agent: &Agent<FastActor>, args: &SonicAgentArgs, common: &Common) {
     ));
 }
 
-/// An agent at work.
+/// A running agent.
 struct Running<'a> {
     args: &'a SonicAgentArgs,
     common: &'a Common,
@@ -308,7 +309,7 @@ impl Running<'_> {
         self.stop.flag().load(Ordering::SeqCst)
     }
 
-    /// Polls until a signal comes or the time is over. Where the connection is gone it is made again.
+    /// Polls until a signal arrives or the time is over. Reconnects if the connection is gone.
     fn poll_until_told(&self, agent: &mut Agent<FastActor>) -> Result<(), Error> {
         let end = self.args.for_s.map(Duration::from_secs);
         let mut next = Duration::ZERO;
@@ -370,7 +371,7 @@ impl Running<'_> {
         }
     }
 
-    /// A line of the log, on stderr.
+    /// Writes a line of the log to stderr.
     fn log(&self, clock: Duration, text: &str) {
         self.common
             .note(format_args!("{:10.3} s  {text}", clock.as_secs_f64()));

@@ -20,16 +20,16 @@ use super::error::{CliError, CliResult, ResultExt as _};
 use super::interrupt::Stop;
 use super::scenario::ScenarioArgs;
 
-/// What this program is called with for the process of a host.
+/// The arguments with which this program runs as the process of a host.
 const HOST: [&str; 2] = ["testbed", "host"];
 
-/// The scenario where none is named: one that a program on one processor can serve.
+/// The default scenario, which a program on one processor can serve.
 const SCENARIO: &str = "testbed-4x100m";
 
-/// Where no limit is given, flows have so long after the last one has started.
+/// Default time for flows to finish after the last one has started, seconds.
 const PATIENCE_S: u64 = 180;
 
-/// How often a run that does not count is played again.
+/// Largest number of attempts until a run counts.
 const ATTEMPTS: u64 = 3;
 
 /// Play flows through real TCP and a software switch on this machine (Linux; needs root or `unshare -Urn`)
@@ -84,7 +84,7 @@ struct Chosen {
 }
 
 impl Chosen {
-    /// As [`ScenarioArgs::resolve`].
+    /// Does the same as [`ScenarioArgs::resolve`].
     fn resolve(&self) -> CliResult<Scenario> {
         let chosen = ScenarioArgs {
             scenario: self.scenario.clone(),
@@ -118,7 +118,7 @@ pub(super) struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Plays it.
+    /// Plays the run.
     fn play(&self, stop: &Stop) -> CliResult<Run> {
         let settings = Settings {
             host_command: host_command()?,
@@ -141,7 +141,8 @@ impl Order<'_> {
         })
     }
 
-    /// Plays it until a run counts, some times at most. Returns it with the number of those before it.
+    /// Plays the run until one counts, at most [`ATTEMPTS`] times. Returns it with the number of void runs
+    /// before it.
     pub(super) fn play_until_valid(&self, stop: &Stop, common: &Common) -> CliResult<(Run, u64)> {
         let mut reason = String::new();
         for void_runs in 0..ATTEMPTS {
@@ -195,10 +196,10 @@ fn run_policy(
     testbed::run(scenario, trace, &mind, settings, stop)
 }
 
-/// This program as a host.
+/// Returns the command that starts this program as a host.
 ///
 /// # Errors
-/// Bad input: it runs inside of Python.
+/// Bad input: the program runs inside Python.
 fn host_command() -> CliResult<Vec<OsString>> {
     let program = std::env::current_exe().or_failure()?;
     let name = program.file_name().unwrap_or_default().to_string_lossy();
@@ -208,13 +209,13 @@ fn host_command() -> CliResult<Vec<OsString>> {
              have; build it from the sources",
         ));
     }
-    // The link names this very program even when its file is replaced meanwhile.
+    // The link refers to this program even if its file is replaced meanwhile.
     let program = OsString::from("/proc/self/exe");
     let arguments = HOST.map(OsString::from);
     Ok(std::iter::once(program).chain(arguments).collect())
 }
 
-/// The kernel and the processors, in words.
+/// Describes the kernel and the processors.
 pub(super) fn machine() -> String {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

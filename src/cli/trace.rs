@@ -115,7 +115,7 @@ fn generated(args: &TraceArgs, common: &Common) -> CliResult<(Trace, Value, Stri
     Ok((trace, value, text))
 }
 
-/// The flows of a file.
+/// Reads the flows of a file.
 fn found(path: &Path, args: &TraceArgs, common: &Common) -> CliResult<(Trace, Value, String)> {
     let flag = match args.from_pcap {
         Some(_) => "--from-pcap",
@@ -173,7 +173,7 @@ fn found(path: &Path, args: &TraceArgs, common: &Common) -> CliResult<(Trace, Va
     }
 }
 
-/// The flows of a list.
+/// Reads the flows of a list.
 fn listed(
     reader: impl Read,
     origin: &str,
@@ -198,7 +198,7 @@ fn listed(
     Ok((trace, value, text))
 }
 
-/// The flows of a packet capture.
+/// Reads the flows of a packet capture.
 fn captured(
     reader: impl Read,
     origin: &str,
@@ -241,7 +241,7 @@ fn captured(
     Ok((capture.trace, value, text))
 }
 
-/// What a reader of the flow list should know about the capture.
+/// Returns notes about the capture for readers of the flow list.
 fn notes(capture: &Capture, options: &CaptureOptions) -> Vec<String> {
     let mut notes = Vec::new();
     if capture.cut_short {

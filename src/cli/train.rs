@@ -85,7 +85,7 @@ pub struct TrainArgs {
     force: bool,
 }
 
-/// Where runs without `--out` go.
+/// Folder for runs without `--out`.
 const RUNS: &str = "runs";
 
 fn minutes(text: &str) -> Result<f64, String> {
@@ -99,7 +99,7 @@ fn minutes(text: &str) -> Result<f64, String> {
 
 /// Runs the command.
 pub fn run(args: TrainArgs, common: &Common) -> CliResult {
-    // Before signals are caught: a driver may take its time, or for ever.
+    // The device opens before signals are caught: a driver may take its time, or for ever.
     args.device.open().or_bad_input()?;
     let announcement = "stopping after this round and saving the state; Ctrl-C again ends at once";
     let stop = interrupt::stop_at_signal(announcement)?;
@@ -126,7 +126,7 @@ pub fn run(args: TrainArgs, common: &Common) -> CliResult {
     }
 }
 
-/// The table of the end, and how to go on.
+/// Prints the final table, and the command to resume or evaluate.
 fn report(summary: &TrainSummary, common: &Common) -> CliResult {
     let mut text = match &summary.evaluation {
         Some(evaluation) => eval::table::render_evaluation(evaluation) + "\n",
@@ -158,8 +158,8 @@ fn report(summary: &TrainSummary, common: &Common) -> CliResult {
 }
 
 impl TrainArgs {
-    /// The settings of a new training: those of the file over the default ones, changed by
-    /// the options.
+    /// Returns the settings of a new training: those of the file override the defaults, and options override
+    /// both.
     fn config(&self, common: &Common) -> CliResult<TrainConfig> {
         let named = self.scenario.as_deref();
         let is_mixed = named == Some(MIXED);
@@ -209,8 +209,8 @@ impl TrainArgs {
         Ok(config)
     }
 
-    /// The heuristic and what decisions set. Where no heuristic is given, by an option or by a file, it depends on
-    /// the scenario, and is that of the mixture where there is one.
+    /// Sets the heuristic and the outputs of decisions. Without a heuristic from an option or a file, it
+    /// depends on the scenario, or is that of the mixture if there is one.
     fn set_low_level(&self, config: &mut TrainConfig, given: bool) -> CliResult<()> {
         if let Some(low_level) = &self.low_level {
             config.low_level = low_level.clone();
@@ -229,7 +229,8 @@ impl TrainArgs {
         Ok(())
     }
 
-    /// What may change at a resume, and what the options say the training is.
+    /// Returns the settings that may change at a resume, and the expected settings of the training from the
+    /// options.
     fn resume_options(&self, common: &Common) -> CliResult<ResumeOptions> {
         let named = self.scenario.as_deref();
         let mixture = named.filter(|name| *name == MIXED);
@@ -262,7 +263,7 @@ impl TrainArgs {
             .or_bad_input()
     }
 
-    /// `--steps` and `--minutes` take each other's place.
+    /// Returns the budget, if given: `--steps` and `--minutes` override each other.
     fn budget(&self) -> Option<Budget> {
         let given = self.steps.is_some() || self.minutes.is_some();
         given.then_some(Budget {
@@ -272,7 +273,7 @@ impl TrainArgs {
     }
 }
 
-/// What tells runs apart at a glance; characters that are awkward in file names are replaced.
+/// Returns a name that distinguishes runs; awkward characters in file names are replaced.
 fn run_name(config: &TrainConfig) -> String {
     let of_mixture = mixed_config()
         .ok()
@@ -293,7 +294,7 @@ fn run_name(config: &TrainConfig) -> String {
     ))
 }
 
-/// The first of `name`, `name-2`, `name-3` ... that is absent or empty.
+/// Returns the first of `name`, `name-2`, `name-3` ... that is absent or empty.
 fn free_run(runs: &Path, name: &str) -> PathBuf {
     let free = |path: &PathBuf| match path.read_dir() {
         Ok(mut entries) => entries.next().is_none(),
@@ -331,7 +332,7 @@ mod tests {
         assert_eq!(free_run(runs.path(), "a"), runs.path().join("a-2"));
     }
 
-    /// The settings of a training that is started in an empty folder with `mine.toml` in it.
+    /// Returns the settings of a training that starts in an empty folder with `mine.toml` in it.
     fn typed(options: &str, file: &str) -> TrainConfig {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mine.toml");

@@ -128,7 +128,7 @@ pub fn run(args: TuneArgs, common: &Common) -> CliResult {
         "learner_simulations": tune::default_simulations(),
         "tuning": tuning,
     });
-    // What was found is shown also where it cannot be kept.
+    // The result is shown even if it cannot be stored.
     common.print(&value, &describe(config.metric, &tuning, file.as_deref()))?;
     problem.map_or(Ok(()), Err)
 }
@@ -139,8 +139,8 @@ impl TuneArgs {
     }
 }
 
-/// The search of a policy. It starts from what was found before too: for the policy, and for the rule
-/// without queue management.
+/// Returns the configuration of a policy's search. It also starts from earlier results: for the policy, and
+/// for the rule without queue management.
 fn settings(
     args: &TuneArgs,
     common: &Common,

@@ -1,19 +1,18 @@
-//! `bench`: what it prints. How long anything takes is not tested.
+//! `bench`: tests the output. Durations are not tested.
 
 use serde_json::Value;
 
 use crate::harness::Sandbox;
 
-/// Positive, and finite as every number in JSON.
+/// Returns a positive number; every number in JSON is finite.
 fn positive(value: &Value) -> f64 {
     let number = value.as_f64().unwrap_or_else(|| panic!("{value}"));
     assert!(number > 0.0, "{value}");
     number
 }
 
-/// Every network and the growing ones have all fields, and what does not depend on the machine is
-/// right: a packet between leaves crosses three switches, and has two events on each of its four
-/// lines.
+/// Every network has all fields, also the growing ones. The machine-independent ones are right: a packet
+/// between leaves crosses three switches, and has two events on each of its four lines.
 #[test]
 fn networks_are_measured_beside_a_single_switch() {
     let printed = Sandbox::new()
@@ -52,7 +51,7 @@ fn networks_are_measured_beside_a_single_switch() {
         (&network["switches"], &network["hosts"]),
         (&16.into(), &256.into())
     );
-    // Few packets are lost, and timers and starts are few.
+    // Few packets are lost, and timers and starts of flows are rare.
     assert!((positive(&network["hops_per_packet"]) - 3.0).abs() < 0.05);
     assert!((positive(&network["events_per_packet"]) - 8.0).abs() < 0.05);
 }

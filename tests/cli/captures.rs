@@ -1,11 +1,11 @@
 //! `trace --from-pcap` and `sim --pcap`: a capture becomes a flow list and a simulation a capture, or one
-//! line says why not.
+//! line gives the reason why not.
 
 use std::path::Path;
 
 use crate::harness::Sandbox;
 
-/// A segment of TCP over IPv4 with so many zero bytes of payload from 10.0.0.`src` to 10.0.0.`dst`.
+/// Builds a TCP segment over IPv4 with `payload` zero bytes from 10.0.0.`src` to 10.0.0.`dst`.
 fn segment(src: u8, dst: u8, seq: u32, payload: usize) -> Vec<u8> {
     let mut bytes = vec![0x45, 0];
     bytes.extend((40 + payload as u16).to_be_bytes());
@@ -17,7 +17,7 @@ fn segment(src: u8, dst: u8, seq: u32, payload: usize) -> Vec<u8> {
     bytes
 }
 
-/// A pcap file of raw IP packets, a millisecond apart.
+/// Builds a pcap file of raw IP packets, a millisecond apart.
 fn capture(packets: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = Vec::from(0xa1b2_c3d4_u32.to_le_bytes());
     bytes.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0]);
@@ -87,7 +87,7 @@ fn a_simulated_switch_is_captured_without_a_change_of_the_results() {
         assert!(captured["drops"].as_u64().unwrap() > 0, "{captured}");
         let read = "trace --from-pcap switch.pcap --out again.csv --force --json";
         let read = sandbox.ok(read).json();
-        // What came is captured, also what was lost then.
+        // Every arriving packet is captured, including those that are then lost.
         let count = |key: &str| captured[key].as_u64().unwrap();
         let came = count("packets_forwarded") + count("drops");
         let packets = read["packets"].as_u64().unwrap();
@@ -218,13 +218,13 @@ fn options_that_do_not_belong_together_are_refused() {
     );
 }
 
-/// A stored capture by its name.
+/// Returns the path of a stored capture.
 fn stored(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/captures");
     folder.join(name).display().to_string()
 }
 
-/// The sizes of the flows of a stored capture, and what the command says on stderr.
+/// Returns the sizes of the flows of a stored capture, and the text on stderr.
 fn sizes_of(sandbox: &Sandbox, name: &str, flags: &str) -> (Vec<u64>, String) {
     let command = format!(
         "trace --from-pcap {} --out f.csv --force {flags}",
@@ -292,7 +292,7 @@ fn older_packet_blocks_are_read_and_other_blocks_counted() {
     let sandbox = Sandbox::new();
     let (sizes, _) = sizes_of(&sandbox, "ng-opb-mixed.pcapng", "");
     assert_eq!(sizes, [10_000]);
-    // An Interface Statistics Block behind it.
+    // An Interface Statistics Block follows.
     let mut bytes = std::fs::read(stored("ng-opb-mixed.pcapng")).unwrap();
     bytes.extend([
         5, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 24, 0, 0, 0,

@@ -1,4 +1,4 @@
-//! A damaged checkpoint is refused with the file and what is wrong in it.
+//! A damaged checkpoint is refused with the name of the file and the problem in it.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `credence train` and `credence sweep`, and the policy with the model that they leave.
+//! `credence train` and `credence sweep`, and the policy with the model that they write.
 
 use crate::harness::Sandbox;
 

@@ -1,4 +1,4 @@
-//! `eval`: every policy on the same traces, files as documented.
+//! `eval`: every policy on the same traces, with files as documented.
 
 use crate::harness::Sandbox;
 

@@ -1,4 +1,4 @@
-//! `explain`: what a checkpoint has learned, in a folder.
+//! `explain`: writes what a checkpoint has learned into a folder.
 
 use std::fs;
 
@@ -51,7 +51,7 @@ fn a_folder_with_page_numbers_and_figures() {
     }
 }
 
-/// Leaves out what a policy is called and where it comes from.
+/// Removes the names and the origins of policies.
 fn forget_names(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Object(fields) => {

@@ -9,7 +9,7 @@ use crate::harness::Sandbox;
 
 const EXPORT: &str = "export --checkpoint c --out out --format";
 
-/// What comes with every format, for every number of ports.
+/// Files that come with every format, for every number of ports.
 const GOLDEN: [&str; 7] = [
     "observations",
     "means",
@@ -38,7 +38,7 @@ const C_INT8: [&str; 8] = [
     "replay_record.h",
 ];
 
-/// A checkpoint `c` of a scenario with short traces.
+/// Writes a checkpoint `c` of a scenario with short traces.
 fn checkpoint(sandbox: &Sandbox) {
     sandbox.random_checkpoint("c");
     edit(sandbox, "\\\"100..1000\\\"", "\\\"60..80\\\"  ");
@@ -50,7 +50,7 @@ fn edit(sandbox: &Sandbox, from: &str, to: &str) {
     sandbox.write("c/manifest.json", &manifest.replacen(from, to, 1));
 }
 
-/// The files below `out`, without folders.
+/// Returns the files below `out`, without folders.
 fn written(sandbox: &Sandbox) -> Vec<String> {
     let below = |name: String| name.strip_prefix("out/").map(str::to_owned);
     let is_file = |name: &String| sandbox.path("out").join(name).is_file();
@@ -125,7 +125,7 @@ fn a_checkpoint_and_its_export_are_the_same_policy() {
     assert_eq!(sim("c"), sim("out"));
 }
 
-/// A network that sets early drop has more files and twice the levels, and is the same policy again.
+/// A network that sets early drop has more files and twice as many levels, and gives the same policy again.
 #[test]
 fn early_drop_is_exported_too() {
     let sandbox = Sandbox::new();
@@ -290,7 +290,7 @@ fn what_cannot_be_exported_is_refused() {
     );
 }
 
-/// How the checked-in golden vectors are made.
+/// The command that makes the checked-in golden vectors.
 const REGENERATE: &str = "cargo run --release -- export --checkpoint checkpoints/ndt-fct \
     --format safetensors --out out && cp out/golden/* dataplane/golden/";
 

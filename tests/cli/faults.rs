@@ -1,5 +1,5 @@
-//! Faults of the system: a kill at any operation of the file system, a full disk, files that vanish,
-//! output that is closed. Nothing that was computed gets lost without a word.
+//! Faults of the system: a kill at any operation of the file system, a full disk, files that vanish, closed
+//! output. No result is lost without a message.
 
 mod shim;
 
@@ -15,7 +15,7 @@ use crate::harness::{Run, Sandbox};
 use crate::training::{TRAIN, result, sandbox as training_sandbox, wait_for_progress};
 use shim::{Fault, Shim, points};
 
-/// A training of a quarter of a second, with two validations and some checkpoints.
+/// Settings of a training of a quarter of a second, with two validations and some checkpoints.
 pub const FAST: &str = "\
 [rollout]
 workers = 2
@@ -48,7 +48,7 @@ fn fast_sandbox() -> Sandbox {
     sandbox
 }
 
-/// Names below `folder` that only a process that writes should see.
+/// Returns names below `folder` that only a writing process should see.
 fn left_over(sandbox: &Sandbox, folder: &str) -> Vec<String> {
     let mut files = sandbox.files();
     files.retain(|file| {
@@ -58,11 +58,11 @@ fn left_over(sandbox: &Sandbox, folder: &str) -> Vec<String> {
     files
 }
 
-/// Brings a training that was cut off to its end, as its user would, and compares.
+/// Completes an interrupted training, like its user would, and compares the result.
 fn complete(sandbox: &Sandbox, run: &str, whole: &(String, Vec<u8>), context: &str) {
     let resumed = sandbox.run(&format!("train --quiet --resume {run}"));
     if resumed.code == Some(2) {
-        // It had not begun: there are no settings yet.
+        // The training had not begun: there are no settings yet.
         let text = &resumed.stderr;
         assert!(
             text.contains("holds no checkpoint") || text.contains("nowhere"),
@@ -152,15 +152,15 @@ fn a_training_on_a_disk_that_fills_up_fails_in_words_and_resumes_to_the_same_res
     );
 }
 
-/// A command that writes results, with what is there before and how it is told to replace that.
+/// A command that writes results, with the earlier results and the way to replace them.
 struct Case {
     command: &'static str,
     output: &'static str,
-    /// Writes `output` with an older content.
+    /// The command that writes `output` with an older content.
     before: Option<&'static str>,
     /// Files whose content is the same in every run.
     same: &'static [&'static str],
-    /// Operations to be tested, at most.
+    /// Largest number of operations to test.
     most: u64,
 }
 
@@ -231,7 +231,7 @@ impl Case {
         sandbox
     }
 
-    /// The names below the output, and the contents that do not depend on the clock.
+    /// Returns the names below the output, and the contents that do not depend on the clock.
     fn state(&self, sandbox: &Sandbox) -> State {
         let mut names = sandbox.files();
         names.retain(|name| {
@@ -246,7 +246,7 @@ impl Case {
         (names, contents)
     }
 
-    /// The result is absent, the old one or the new one.
+    /// Checks that the result is absent, the old one or the new one.
     fn check(&self, sandbox: &Sandbox, whole: &[State; 2], context: &str) {
         let state = self.state(sandbox);
         assert!(
@@ -256,7 +256,7 @@ impl Case {
         );
     }
 
-    /// Run again, it gives the new result, and nothing is left of the process that was killed.
+    /// Checks that another run gives the new result, and that nothing is left of the killed process.
     fn repeat(&self, sandbox: &Sandbox, whole: &[State; 2], context: &str) {
         let force = match self.command.contains("--force") {
             true => "",
@@ -293,7 +293,7 @@ fn results_are_old_or_new_and_whole_whenever_their_writer_is_killed_or_the_disk_
             let sandbox = case.sandbox();
             let failed = shim.run(&sandbox, case.command, point, Fault::Full);
             let text = &failed.stderr;
-            // Once the result is in its place, only the wait for the disk may fail.
+            // Once the result is in place, only the sync to the disk may fail.
             assert_eq!(failed.code, Some(1), "full: {context}: {text}");
             assert_eq!(
                 text.lines()
@@ -392,7 +392,7 @@ fn signal(name: &str, process: u32) {
     assert!(status.unwrap().success());
 }
 
-/// Whether this process ignores a hang-up, as under `nohup`; its children then do so too.
+/// Returns true if this process ignores a hang-up, like under `nohup`; its children then do so too.
 fn ignores_hang_up() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut lines = status.lines();
@@ -425,7 +425,7 @@ fn the_exit_code_tells_which_signal_ended_a_training() {
     }
 }
 
-/// Lets a training run, does something to its folder `run`, and returns how the training ended.
+/// Starts a training, disturbs its folder `run`, and returns the output of the training.
 fn disturbed(sandbox: &Sandbox, disturb: impl FnOnce(&Path)) -> Run {
     let mut child = sandbox.spawn(&format!("{TRAIN} --steps 1000000 --out run"));
     wait_for_progress(sandbox, "run");
@@ -446,9 +446,9 @@ fn disturbed(sandbox: &Sandbox, disturb: impl FnOnce(&Path)) -> Run {
 #[test]
 fn a_run_folder_that_is_removed_or_moved_ends_the_training() {
     let sandbox = training_sandbox();
-    // A checkpoint that is being written gets in the way of a removal: it is tried again.
+    // A checkpoint that is being written may block a removal, so the removal is repeated.
     let run = disturbed(&sandbox, |path| while fs::remove_dir_all(path).is_err() {});
-    // It may be noticed while not all of it is gone.
+    // The training may notice the removal before all of the folder is gone.
     assert!(
         run.stderr.contains("changed during the training"),
         "{}",
@@ -468,7 +468,7 @@ fn a_run_folder_that_is_removed_or_moved_ends_the_training() {
     sandbox.ok("train --resume moved --steps 1");
 }
 
-/// A search for a rule to start from that does not end.
+/// Settings of a search for a start rule that does not end.
 const SEARCH: &str = "\
 [start]
 from = 'rule'
@@ -546,7 +546,7 @@ fn links_in_a_run_folder_are_not_written_through() {
     }
 }
 
-/// What is done to a run folder.
+/// A change to a run folder.
 type Disturbance<'a> = &'a dyn Fn(&Path);
 
 #[test]
@@ -558,7 +558,8 @@ fn results_that_vanish_during_a_training_end_it_and_the_others_are_kept() {
         fs::remove_file(&table).unwrap();
         fs::write(&table, text).unwrap();
     };
-    // At once: a removal file by file could take what is stored because of it, too.
+    // The folder is moved at once: a removal file by file could also remove what the training stores in
+    // response.
     let lost_checkpoints = |path: &Path| {
         let elsewhere = path.with_extension("checkpoints");
         fs::rename(path.join("checkpoints"), elsewhere).unwrap();
@@ -642,7 +643,7 @@ fn a_resume_that_would_lose_results_needs_force() {
     );
     sandbox.ok("train --resume run --force");
 
-    // What the wall clock gave is no result: a warning is enough.
+    // Measurements of the wall clock are no result: a warning is enough.
     fresh("perf.csv");
     let resumed = sandbox.ok("train --resume run");
     assert!(

@@ -2,7 +2,7 @@
 
 use crate::harness::Sandbox;
 
-/// The rows of a CSV file without quoted cells, and the number of columns of its heading.
+/// Returns the column names in the heading of a CSV file without quoted cells.
 fn heading(text: &str) -> Vec<&str> {
     text.lines().next().unwrap().split(',').collect()
 }
@@ -109,7 +109,7 @@ fn what_cannot_be_made_is_refused_with_what_can() {
     sandbox.refused("figures ndt --out file", &["file"]);
 }
 
-/// A network that takes a fraction of a second.
+/// Settings of a network that takes a fraction of a second.
 const TINY: &str = "--seeds 1 --set leaves=2 --set hosts_per_leaf=4 --set spines=1 \
     --set links_per_pair=1 --set active_ports=8 --set incast_degree=7 --set measure_ms=2 --set query_rate=200";
 
@@ -129,7 +129,7 @@ fn figures_of_networks_are_made_and_leave_no_parts() {
     let rows = printed["rows"].as_array().unwrap();
     let of = |figure: &str| rows.iter().filter(|row| row["figure"] == figure).count();
     assert_eq!((of("4"), of("8"), of("9")), (2, 40, 54));
-    // Leaves of four hosts do not have those of the three classes.
+    // Leaves of four hosts do not have the hosts of all three classes.
     let mixed = rows.iter().filter(|row| row["figure"] == "8");
     for row in mixed {
         let verdict = row["verdict"].as_str().unwrap();
@@ -154,7 +154,7 @@ fn figures_of_networks_are_made_and_leave_no_parts() {
     assert!(table.contains("\"CUBIC, unlimited\",yes,12.5,1,0"));
 }
 
-/// Two hosts of each leaf have CUBIC, one DCTCP, and one asks and answers with θ-PowerTCP.
+/// Two hosts of each leaf use CUBIC, one uses DCTCP, and one asks and answers with θ-PowerTCP.
 #[test]
 fn three_transports_in_a_small_network_are_measured_apart() {
     let sandbox = Sandbox::new();
@@ -170,7 +170,7 @@ fn three_transports_in_a_small_network_are_measured_apart() {
         "second_short_p99_slowdown",
     ]
     .map(of);
-    // Without the series whose name has a comma.
+    // The series whose name has a comma is left out.
     let plain = table.lines().skip(1).filter(|line| !line.starts_with('"'));
     let rows: Vec<Vec<&str>> = plain.map(|line| line.split(',').collect()).collect();
     assert_eq!(rows.len(), 18);

@@ -1,4 +1,4 @@
-//! Runs the binary in a folder of its own.
+//! Runs the binary in a separate folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub struct Sandbox {
     folder: tempfile::TempDir,
 }
 
-/// What a run left behind.
+/// The output of a run.
 pub struct Run {
     pub code: Option<i32>,
     pub stdout: String,
@@ -42,12 +42,12 @@ impl Sandbox {
         fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// A checkpoint folder with random weights.
+    /// Writes a checkpoint folder with random weights.
     pub fn random_checkpoint(&self, name: &str) -> ActorWeights {
         self.random_checkpoint_for(name, &Scenario::default())
     }
 
-    /// A checkpoint folder with random weights for a scenario.
+    /// Writes a checkpoint folder with random weights for a scenario.
     pub fn random_checkpoint_for(&self, name: &str, scenario: &Scenario) -> ActorWeights {
         self.save_random(
             name,
@@ -55,14 +55,15 @@ impl Sandbox {
         )
     }
 
-    /// A checkpoint folder with random weights over a heuristic, and its early drop where it is open.
+    /// Writes a checkpoint folder with random weights on top of a heuristic, which also set its early drop if
+    /// that is open.
     pub fn random_checkpoint_over(&self, name: &str, low_level: &str) -> ActorWeights {
         let scenario = Scenario::default();
         let manifest = Manifest::new(&scenario.name, &scenario.to_toml(), "fct", 1);
         self.save_random(name, &manifest.over(low_level.parse().unwrap()))
     }
 
-    /// A checkpoint folder with random weights of a seed, which came to `result` on 32 validation traces.
+    /// Writes a checkpoint folder with random weights of a seed, with `result` on 32 validation traces.
     pub fn validated_checkpoint(&self, name: &str, seed: u64, result: f64) -> ActorWeights {
         let scenario = Scenario::default();
         let mut manifest = Manifest::new(&scenario.name, &scenario.to_toml(), "fct", seed);
@@ -85,7 +86,7 @@ impl Sandbox {
         weights
     }
 
-    /// Everything below the folder, hidden names included, sorted.
+    /// Returns everything below the folder, hidden names included, sorted.
     pub fn files(&self) -> Vec<String> {
         let mut names = Vec::new();
         list(self.folder.path(), self.folder.path(), &mut names);
@@ -93,7 +94,7 @@ impl Sandbox {
         names
     }
 
-    /// The arguments are separated by blanks.
+    /// Builds a command; blanks separate the arguments.
     pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bufgym"));
         command
@@ -129,8 +130,8 @@ impl Sandbox {
         run
     }
 
-    /// Runs, expects exit code 2, one line on stderr that holds every word, nothing on stdout and
-    /// no change of files.
+    /// Runs, and expects exit code 2, one line on stderr that contains every word, nothing on stdout and no
+    /// change of files.
     pub fn refused(&self, arguments: &str, words: &[&str]) {
         let before = self.files();
         let run = self.run(arguments);
@@ -153,7 +154,7 @@ impl Sandbox {
 }
 
 impl Run {
-    /// Stdout as one JSON object.
+    /// Parses stdout as one JSON object.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}", self.stdout))

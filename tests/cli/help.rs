@@ -1,4 +1,4 @@
-//! What the program says about itself is complete: help, listings, and the table in docs/policies.md.
+//! The program's texts about itself are complete: help, listings, and the table in docs/policies.md.
 
 use bufgym::sim::switch::policy::catalogue;
 

@@ -7,7 +7,7 @@ use bufgym::models::FastActor;
 
 use crate::harness::Sandbox;
 
-/// A version 1 file with this header, as NumPy writes it.
+/// Builds a version 1 file with this header, like those that NumPy writes.
 fn npy(header: &str, data: &[f32]) -> Vec<u8> {
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     let padding = 63 - (bytes.len() + 2 + header.len()) % 64;

@@ -1,4 +1,4 @@
-//! No input takes memory or time without bound, and no message shows more of it than an excerpt.
+//! No input takes unbounded memory or time, and no message shows more of it than an excerpt.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::harness::{Run, Sandbox};
 
-/// Address space of a run, kB: the program itself takes half of it.
+/// Address space of a run, kB: the program alone takes half of it.
 const MEMORY_KB: u32 = 1_000_000;
 
 /// Runs the binary in the sandbox with little memory; an unbounded reader would abort.
@@ -44,7 +44,7 @@ fn words(arguments: &str) -> Vec<&str> {
     arguments.split_whitespace().collect()
 }
 
-/// A file that seems to have 64 GB and takes no place on the disk.
+/// Writes a file with a size of 64 GB that takes no space on the disk.
 fn sparse(path: &Path) {
     fs::File::create(path).unwrap().set_len(1 << 36).unwrap();
 }
@@ -151,7 +151,7 @@ fn an_endless_or_huge_file_in_a_folder_is_refused() {
         let path = sandbox.path(&file);
         let good = fs::read(&path).ok();
         let refused = |kind: &str| {
-            // A warning about a checkpoint that is passed over may come before the refusal.
+            // A warning about a skipped checkpoint may come before the refusal.
             let run = run_in_little_memory(&sandbox, &words(command));
             assert_eq!(run.code, Some(2), "{kind} {file}: {}", run.stderr);
             let name = path.file_name().unwrap().to_str().unwrap();
@@ -174,7 +174,7 @@ fn an_endless_or_huge_file_in_a_folder_is_refused() {
     sandbox.ok(resume);
 }
 
-/// Every file below the folder.
+/// Returns every file below the folder.
 fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder)
         .unwrap()
@@ -221,7 +221,7 @@ fn a_changed_byte_in_any_file_of_a_stored_state_is_noticed() {
             fs::write(path, good).unwrap();
         }
     }
-    // The older state serves where only the newest is damaged.
+    // The older state is used if only the newest is damaged.
     fs::write(newest.join("sac/sac.json"), "{}").unwrap();
     let run = sandbox.ok("train --resume run --steps 32 --quiet");
     assert!(run.stderr.contains("sac.json"), "{}", run.stderr);
@@ -301,7 +301,7 @@ fn flags_have_limits() {
     }
 }
 
-/// Text that would fill and colour a terminal.
+/// Returns text that would fill and colour a terminal.
 fn hostile(length: usize) -> String {
     format!("\u{1b}[31mred\u{7}{}", "x".repeat(length))
 }
@@ -309,7 +309,7 @@ fn hostile(length: usize) -> String {
 #[test]
 fn messages_show_excerpts_of_arguments() {
     let sandbox = Sandbox::new();
-    // Linux takes at most 128 kB per argument.
+    // Linux accepts at most 128 kB per argument.
     for text in [hostile(100_000), hostile(3), "a\nb\r\nc".to_owned()] {
         for command in [
             "@",

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::harness::Sandbox;
 
-/// A stored list by its name.
+/// Returns the path of a stored list.
 fn stored(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/lists");
     folder.join(name).display().to_string()
@@ -40,7 +40,7 @@ fn lists_of_peers_are_simulated_and_converted() {
         let again = format!("trace --from {list} --format {format} --out g.csv --force --json");
         assert_eq!(sandbox.ok(&again).json()["format"], format);
         assert_eq!(sandbox.read("g.csv"), expected);
-        // CSV and captures are told by their content too.
+        // The content also identifies CSV and captures.
         sandbox.ok("trace --from f.csv --out h.csv --force");
         assert_eq!(sandbox.read("h.csv"), expected);
     }
@@ -99,7 +99,7 @@ fn what_a_list_cannot_be_is_refused() {
     sandbox.ok(&format!("trace --from {capture} --out f.csv"));
 }
 
-/// A distribution belongs to the scenario with its points, not with the name of its file.
+/// A distribution is part of the scenario by its points, not by the name of its file.
 #[test]
 fn sizes_of_a_file_are_drawn_and_kept() {
     let sandbox = Sandbox::new();

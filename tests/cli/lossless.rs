@@ -51,22 +51,22 @@ fn a_lossless_packet_that_is_lost_can_fail_the_run() {
     }
 }
 
-/// With the headroom that the program computes, and with the least that it does not warn of, nothing is
-/// lost and nothing is said, whatever the sizes of packets and pause frames.
+/// With the computed headroom, and with the least headroom without a warning, nothing is lost and no warning
+/// appears, whatever the sizes of packets and pause frames.
 #[test]
 fn headroom_that_is_not_warned_of_suffices() {
     let sandbox = Sandbox::new();
     let network = "sim --json --scenario reverie-4x4 --set query_rate=3000 --set measure_ms=1";
     for (policy, seed, sizes) in [
-        // Segments and acknowledgements of the control class.
+        // This case has segments and acknowledgements of the control class.
         ("reverie", 6, "--set mss=70"),
-        // Pause frames that are larger than data.
+        // Pause frames are larger than data.
         (
             "reverie:gamma=1",
             3_449_864_948u64,
             "--set mss=256 --set pfc_bytes=1000",
         ),
-        // Acknowledgements that are larger than data.
+        // Acknowledgements are larger than data.
         ("sonic", 6, "--set mss=100 --set rdma_ack_bytes=642"),
     ] {
         let run = format!(
@@ -85,7 +85,7 @@ fn headroom_that_is_not_warned_of_suffices() {
     }
 }
 
-/// Pools that admit no packet would keep flows waiting for ever.
+/// Pools that admit no packet would make flows wait for ever.
 #[test]
 fn a_pool_in_which_no_packet_fits_is_refused() {
     let sandbox = Sandbox::new();

@@ -1,4 +1,4 @@
-//! The binary as a user runs it: arguments in, exit code, stdout, stderr and files out.
+//! Tests of the binary from a user's view: arguments in, exit code, stdout, stderr and files out.
 
 #![allow(
     clippy::cast_possible_truncation,

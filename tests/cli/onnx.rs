@@ -1,4 +1,4 @@
-//! `onnx:FILE` is a policy wherever policies are named.
+//! `onnx:FILE` is a policy in every option for policies.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -96,14 +96,15 @@ fn files_that_are_no_networks_are_refused() {
     sandbox.refused("sim --policy onxx:a.onnx", &["onxx", "`onnx`"]);
 }
 
-/// The networks of other trainers.
+/// Returns the path of a network of another trainer.
 fn of_trainer(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/cli/onnx")
         .join(name)
 }
 
-/// A flat observation, operators of version 21, and a state that goes from decision to decision.
+/// The networks have a flat observation, operators of version 21, and a state that persists between
+/// decisions.
 #[test]
 fn networks_of_other_trainers_run() {
     let sandbox = Sandbox::new();
@@ -123,7 +124,7 @@ fn networks_of_other_trainers_run() {
     }
 }
 
-/// The runtime panics at these files, or would take terabytes.
+/// The runtime panics on these files, or would take terabytes.
 #[test]
 fn files_at_which_the_runtime_fails_are_refused_in_bounded_memory() {
     let found = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/found");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::harness::Sandbox;
 
-/// Most words of each page for readers, tables and code included; 5 % more are allowed.
+/// Largest number of words of each page for readers, tables and code included; 5 % more are allowed.
 const BUDGETS: [(&str, usize); 36] = [
     ("../README.md", 950),
     ("index.md", 300),
@@ -46,21 +46,21 @@ const BUDGETS: [(&str, usize); 36] = [
     ("lab/index.md", 300),
 ];
 
-/// Written by programs, or diaries: of any length.
+/// Pages of any length, because programs write them or they are diaries.
 const WITHOUT_BUDGET: [&str; 2] = ["cli.md", "SUMMARY.md"];
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")
 }
 
-/// The pages in `docs` itself, without the lab book.
+/// Returns the pages in `docs` itself, without the lab book.
 fn names() -> BTreeSet<String> {
     let entries = fs::read_dir(docs()).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.filter(|name| name.ends_with(".md")).collect()
 }
 
-/// Every page that a reader may come to: those of `docs`, of the lab book, and of the top of the repository.
+/// Returns every page for readers: those of `docs`, of the lab book, and of the top of the repository.
 fn pages() -> Vec<PathBuf> {
     let markdown = |folder: PathBuf| {
         let entries = fs::read_dir(&folder).unwrap();
@@ -73,7 +73,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The lines outside of code blocks.
+/// Returns the lines outside code blocks.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut code = false;
     text.lines().filter(move |line| {
@@ -83,7 +83,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The anchors of a page, as forges and mdBook make them from its headings.
+/// Returns the anchors of a page, as forges and mdBook derive them from its headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let headings = prose(text).filter_map(|line| {
@@ -106,7 +106,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     all
 }
 
-/// The targets of the links of a line.
+/// Returns the targets of the links of a line.
 fn links(line: &str) -> impl Iterator<Item = &str> {
     let rest = line.split("](").skip(1);
     rest.filter_map(|rest| rest.split_once([')', ' ']).map(|(target, _)| target))
@@ -171,7 +171,7 @@ fn every_link_leads_somewhere() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
-/// The commands of the shell blocks, without continuation lines' breaks and without comments.
+/// Returns the commands of the shell blocks, with continuation lines joined and without comments.
 fn commands(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut shell = false;
@@ -231,7 +231,7 @@ fn every_option_of_a_shell_block_exists() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a command says about itself, nothing where there is no such command.
+/// Returns the help of a command; empty if there is no such command.
 fn help_of(sandbox: &Sandbox, known: &mut BTreeMap<String, String>, name: &str) -> String {
     let help = known.entry(name.to_owned()).or_insert_with(|| {
         let run = sandbox.run(&format!("{name} --help"));
@@ -244,7 +244,7 @@ fn help_of(sandbox: &Sandbox, known: &mut BTreeMap<String, String>, name: &str) 
     help.clone()
 }
 
-/// The table of README has the numbers of the evaluation, which `bufgym eval --suite paper` writes.
+/// The table of README has the numbers of the evaluation that `bufgym eval --suite paper` writes.
 #[test]
 fn the_numbers_of_readme_are_measured_ones() {
     let readme = fs::read_to_string(docs().join("../README.md")).unwrap();
@@ -261,7 +261,7 @@ fn the_numbers_of_readme_are_measured_ones() {
     }
 }
 
-/// The folders of shipped policies, with their manifests.
+/// Returns the folders of shipped policies, with their manifests.
 fn shipped() -> Vec<(PathBuf, serde_json::Value)> {
     let checkpoints = docs().join("../checkpoints");
     let entries = fs::read_dir(checkpoints).unwrap();
@@ -274,7 +274,7 @@ fn shipped() -> Vec<(PathBuf, serde_json::Value)> {
     folders.into_iter().filter_map(manifest).collect()
 }
 
-/// What a switch needs for the rule below a policy.
+/// Returns the features that a switch needs for the rule below a policy.
 fn state_of(low_level: &str) -> Vec<&'static str> {
     let mut state = vec!["a threshold per port, and 114 bytes per port for the observation"];
     if low_level.starts_with("fab") {
@@ -294,7 +294,7 @@ fn state_of(low_level: &str) -> Vec<&'static str> {
     state
 }
 
-/// The card of a shipped policy.
+/// Returns the card of a shipped policy.
 fn card(folder: &Path, manifest: &serde_json::Value) -> String {
     let name = folder.file_name().unwrap().to_str().unwrap();
     let text = |key: &str| manifest[key].as_str().unwrap_or("not recorded").to_owned();
@@ -340,7 +340,7 @@ fn card(folder: &Path, manifest: &serde_json::Value) -> String {
     )
 }
 
-/// `BLESS=1 cargo test --release --test cli cards` writes them anew.
+/// `BLESS=1 cargo test --release --test cli cards` rewrites them.
 #[test]
 fn cards_of_shipped_policies_follow_from_their_manifests() {
     for (folder, manifest) in shipped() {

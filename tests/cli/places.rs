@@ -1,5 +1,5 @@
-//! Where results go: however a place is named, nothing outside of it changes, what cannot be written is
-//! refused before the work, and names can neither be mixed up nor control a terminal.
+//! Places of results: whatever the name of a place, nothing outside it changes. Places that cannot be written
+//! are refused before the work, and names can neither be confused nor control a terminal.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::harness::{Run, Sandbox};
 const SIM: &str = "sim --policy dt --quiet --set flows=5..5";
 const TRACE: &str = "trace --quiet --set flows=5..5";
 
-/// A checkpoint whose export takes a second.
+/// Writes a checkpoint whose export takes a second.
 fn small_checkpoint(sandbox: &Sandbox) {
     let mut scenario = Scenario::default();
     for setting in ["flows=20..20", "active_ports=1..1", "buffer_bytes=100000"] {
@@ -23,7 +23,7 @@ fn small_checkpoint(sandbox: &Sandbox) {
     sandbox.random_checkpoint_for("actor", &scenario);
 }
 
-/// A folder beside the results that must stay as it is.
+/// Writes a folder next to the results that must stay unchanged.
 fn victim(sandbox: &Sandbox) {
     fs::create_dir_all(sandbox.path("victim/sub")).unwrap();
     sandbox.write("victim/precious", "precious");
@@ -73,7 +73,7 @@ fn a_folder_is_written_however_it_is_named() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Results on another disk than what is beside their place.
+/// Results can be on another disk than the folders next to them.
 #[test]
 fn a_mounted_folder_and_one_on_another_disk_are_written() {
     let sandbox = Sandbox::new();
@@ -100,7 +100,7 @@ fn a_mounted_folder_and_one_on_another_disk_are_written() {
     );
 }
 
-/// Who works in the folder sees the results: it stays the same folder.
+/// A process that works in the folder sees the results, because the folder stays the same.
 #[test]
 fn the_folder_that_one_is_in_is_filled_and_not_replaced() {
     use std::os::unix::fs::MetadataExt as _;
@@ -226,7 +226,7 @@ fn links_below_a_folder_are_replaced_and_not_followed() {
     }
 }
 
-/// A folder is not removed to make place for a file.
+/// A folder is not removed to make room for a file.
 #[test]
 fn a_folder_in_place_of_a_file_is_refused_before_the_work_where_names_are_known() {
     let sandbox = Sandbox::new();
@@ -308,7 +308,7 @@ fn a_capture_or_record_may_lie_below_the_folder_of_the_results() {
     );
 }
 
-/// What fails leaves no folders that were made for it.
+/// A failed run leaves no folders that were made for it.
 #[test]
 fn a_run_that_fails_leaves_no_folder() {
     let sandbox = Sandbox::new();
@@ -420,7 +420,7 @@ fn names_of_files_cannot_control_a_terminal_or_a_drawing() {
     for name in ["a.svg", "eval/cdf-mean-fct.svg"] {
         let svg = fs::read_to_string(sandbox.path(NASTY).join(name)).unwrap();
         assert!(is_harmless(&svg.replace("\nforged", "")), "{svg}");
-        // The comparison calls its policies by the last part of their names.
+        // The comparison names its policies after the last part of their names.
         assert_eq!(svg.contains("evil\\u{1b}[2J"), name == "a.svg", "{svg}");
     }
     let printed = sandbox.ok("scenarios evil.toml").stdout;

@@ -39,7 +39,7 @@ fn a_record_is_repeated_and_changes_nothing() {
     assert!(last.starts_with("E,") && last.ends_with(&format!(",{decisions}")));
 }
 
-/// Early drop is in records of version 2, with a kind of its own.
+/// Early drop appears in records of version 2, with its own kind.
 #[test]
 fn a_record_with_early_drop_holds_what_its_replay_needs() {
     let sandbox = Sandbox::new();

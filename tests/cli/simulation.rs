@@ -1,10 +1,10 @@
-//! `trace` and `sim`: files as documented, the same for the same seed.
+//! `trace` and `sim`: files as documented, which are the same for the same seed.
 
 use crate::harness::Sandbox;
 
 const SMALL: &str = "--set flows=100..100 --set active_ports=4..4";
 
-/// Without the columns that depend on the machine.
+/// Removes the fields that depend on the machine.
 fn reproducible(mut summary: serde_json::Value) -> serde_json::Value {
     let fields = summary.as_object_mut().unwrap();
     fields.remove("wall_s").unwrap();
@@ -203,7 +203,7 @@ fn a_network_of_switches_is_a_scenario() {
     assert_eq!(switches.len(), 6);
 }
 
-/// Flows that are not over at the end of the drain make the run fail; the results are kept.
+/// Flows that are unfinished at the end of the drain make the run fail; the results are kept.
 #[test]
 fn a_run_in_which_flows_do_not_finish_fails() {
     let sandbox = Sandbox::new();
@@ -246,7 +246,7 @@ fn networks_that_cannot_be_simulated_are_refused() {
     );
 }
 
-/// Learned policies decide at every switch of a network and stand beside rules.
+/// Learned policies decide at every switch of a network and are compared with rules.
 #[test]
 fn learned_policies_are_compared_in_a_network() {
     let sandbox = Sandbox::new();

@@ -62,7 +62,7 @@ fn bad_input_is_refused() {
     }
 }
 
-/// SONiC has the α of Dynamic Threshold: no early drop, no ingress queues, no other rule, no queue
+/// SONiC has the α of Dynamic Threshold, but no early drop, no ingress queues, no other rule, and no queue
 /// management that the network was trained with.
 #[test]
 fn weights_that_decide_on_something_else_are_refused() {
@@ -82,7 +82,7 @@ fn weights_that_decide_on_something_else_are_refused() {
     }
 }
 
-/// A populated switch behind a server of its own.
+/// A populated switch behind its own server.
 struct Bench {
     sandbox: Sandbox,
     server: Server,
@@ -121,7 +121,7 @@ impl Bench {
             .unwrap()
     }
 
-    /// Starts an agent that decides at every reading, and plays until it has written.
+    /// Starts an agent that decides at every reading, and plays until the agent has written.
     fn agent(&mut self, options: &str) -> Child {
         let options = format!(
             "--checkpoint alpha --poll-ms 5 --min-interval-ms 1 --max-interval-ms 1 {options}"
@@ -181,7 +181,7 @@ fn what_a_killed_agent_has_left_is_put_back_by_restore() {
         return;
     };
     let mut agent = bench.agent("");
-    // A second one is refused and changes nothing.
+    // A second agent is refused and changes nothing.
     let second = bench.command("--checkpoint alpha");
     bench.sandbox.refused(&second, &["another agent"]);
     agent.kill().unwrap();
@@ -219,7 +219,7 @@ fn a_dry_run_prints_what_it_would_write() {
     assert_eq!(bench.profile(), "q_lossy_profile");
 }
 
-/// Sets fields of keys of CONFIG_DB, a line each, as an operator does.
+/// Sets fields of keys of CONFIG_DB, one per line, like an operator.
 fn configure(server: &Server, lines: &[String]) {
     let Address::Unix(path) = server.address() else {
         panic!("a socket of the file system");
@@ -233,8 +233,8 @@ fn configure(server: &Server, lines: &[String]) {
     }
 }
 
-/// Ports with SONiC's zero profile, ports that are down, and a profile of the operator's with a name like the
-/// agent's: the log says that they are left alone.
+/// The bench has ports with SONiC's zero profile, ports that are down, and a profile of the operator's with a
+/// name like the agent's. The log reports that they are left alone.
 #[test]
 fn what_is_left_alone_is_told() {
     let Some(bench) = Bench::new() else {
@@ -326,7 +326,7 @@ fn a_password_comes_from_a_file_or_a_variable() {
     ));
     assert!(with("open sesame", "").status.success());
     assert!(with("of its own", "--redis-user agent").status.success());
-    // The file comes first.
+    // The file has precedence.
     let output = with("open barley", "--redis-password-file password");
     assert!(output.status.success(), "{output:?}");
 

@@ -1,6 +1,5 @@
-//! `testbed`: what it refuses, and, where the machine allows namespaces and packet sockets, flows over
-//! real TCP and what is left when a part of it is killed. The latter are run by
-//! `.ci/check_testbed.sh`.
+//! `testbed`: refusals. If the machine allows namespaces and packet sockets, also flows over real TCP, and
+//! the state after a part of the testbed is killed. `.ci/check_testbed.sh` runs the latter.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -105,14 +104,14 @@ fn a_figure_that_cannot_be_played_is_refused_before_anything_is_set_up() {
     assert!(!sandbox.path("f.parts").exists());
 }
 
-/// Runs of the testbed do not go well side by side, and each looks at what the others leave.
+/// Lock for runs of the testbed, which disturb each other, and each checks what is left behind.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Interfaces and processes that a run may leave.
+/// Returns the interfaces and processes that a run may leave.
 fn left_behind() -> BTreeSet<String> {
     let links = Command::new("ip")
         .args(["-oneline", "link"])
@@ -123,7 +122,7 @@ fn left_behind() -> BTreeSet<String> {
     names.map(str::to_owned).chain(hosts_of(None)).collect()
 }
 
-/// The processes of hosts, of one switch or of all.
+/// Returns the processes of hosts, of one switch or of all.
 fn hosts_of(switch: Option<u32>) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -146,7 +145,7 @@ fn hosts_of(switch: Option<u32>) -> Vec<String> {
     found
 }
 
-/// Waits until something is there, at most for a minute.
+/// Waits for at most a minute until `there` returns true.
 fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
     let began = Instant::now();
     while !there() {
@@ -163,7 +162,7 @@ fn signal(name: &str, process: &str) {
     assert!(sent.success(), "kill -s {name} {process}");
 }
 
-/// A run of 60 s whose hosts are there.
+/// Starts a run of 60 s and waits until its hosts exist.
 fn long_run(sandbox: &Sandbox, options: &str) -> (Child, Vec<String>) {
     sandbox.write(
         "long.csv",
@@ -185,7 +184,7 @@ fn ended(run: Child) -> Run {
     Run::from(run.wait_with_output().unwrap())
 }
 
-/// File names have `_` for what is unusual in them, which may make two policies alike.
+/// File names have `_` for unusual characters, which may make the names of two policies equal.
 #[test]
 #[ignore = "needs namespaces and packet sockets: .ci/check_testbed.sh"]
 fn every_policy_has_a_folder_of_its_own() {
@@ -240,7 +239,7 @@ fn flows_are_played_under_rules_and_a_network_and_nothing_is_left() {
             bytes("came_bytes"),
             bytes("sent_bytes") + bytes("dropped_bytes")
         );
-        // All payload, at least, with headers of 66 B for every 1,448 B.
+        // This is at least the whole payload, with headers of 66 B for every 1,448 B.
         assert!(
             bytes("sent_bytes") > 920_001 + 920_001 * 66 / 1_448,
             "{truth}"
@@ -260,7 +259,7 @@ fn flows_are_played_under_rules_and_a_network_and_nothing_is_left() {
         for line in fct.lines().skip(1) {
             let field = |place: usize| line.split(',').nth(place).unwrap().parse::<u64>().unwrap();
             assert_eq!(field(7) - field(3), field(8), "{line}");
-            // No flow can be faster than its line: 8 ns a byte and bit at 100 Mbit/s is 80 ns a byte.
+            // No flow can be faster than its line: at 100 Mbit/s a bit takes 10 ns and a byte 80 ns.
             assert!(field(8) > 80 * field(4), "{line}");
         }
         assert!(
@@ -321,7 +320,7 @@ fn a_comparison_has_both_sides() {
     );
 }
 
-/// Starts a command that writes to a folder, stops it when two of its runs are kept, and sees that
+/// Starts a command that writes to a folder, stops it once two of its runs are stored, and checks that
 /// nothing is written and nothing is left behind.
 fn stop_after_two_runs(sandbox: &Sandbox, command: &str, folder: &str) {
     let before = left_behind();
@@ -345,7 +344,7 @@ fn a_comparison_that_was_stopped_goes_on() {
     let command =
         "testbed compare --policies cs,st --traces 2 --set flows=4 --set load=0.8 --out c";
     stop_after_two_runs(&sandbox, command, "c");
-    // What was kept is taken as it is: a mean that no run has shows which.
+    // Stored runs are used unchanged: an impossible mean marks them.
     let parts = fs::read_dir(sandbox.path("c.parts")).unwrap().flatten();
     for part in parts {
         let mut kept: serde_json::Value =

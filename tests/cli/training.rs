@@ -1,4 +1,4 @@
-//! `train`: a run folder as documented; interrupted, killed and resumed runs end alike.
+//! `train`: writes a run folder as documented; interrupted, killed and resumed runs give the same result.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::harness::{Run, Sandbox};
 
-/// A training of a second.
+/// Settings of a training of a second.
 const TINY: &str = "\
 [rollout]
 workers = 3
@@ -36,7 +36,7 @@ pub fn sandbox() -> Sandbox {
     sandbox
 }
 
-/// What two equal trainings must have in common.
+/// Returns the parts of a run that two equal trainings must share.
 pub fn result(sandbox: &Sandbox, run: &str) -> (String, Vec<u8>) {
     let weights =
         fs::read(sandbox.path(&format!("{run}/checkpoints/best/actor.safetensors"))).unwrap();
@@ -131,7 +131,7 @@ fn learning_curves_of_runs_are_drawn_together() {
     assert!(!sandbox.path("new.svg").exists());
 }
 
-/// Weights act over the heuristic that they were trained with, which their manifest names.
+/// Weights act on top of the heuristic that they were trained with, which their manifest names.
 #[test]
 fn weights_over_another_heuristic_stay_with_it() {
     let sandbox = sandbox();
@@ -156,7 +156,7 @@ fn weights_over_another_heuristic_stay_with_it() {
     assert_ne!(over_abm, simulate(""));
 }
 
-/// From random weights over Dynamic Threshold, without a search.
+/// The training starts from random weights on top of Dynamic Threshold, without a search.
 #[test]
 fn proximal_policy_optimisation_is_chosen_by_name() {
     let sandbox = sandbox();
@@ -202,7 +202,7 @@ fn a_search_alone_and_a_start_from_random_weights_are_chosen_by_name() {
     sandbox.refused("train --start middle", &["`middle`", "random or rule"]);
 }
 
-/// What decisions set is part of the heuristic's name, which manifest and policy carry.
+/// The outputs of decisions are part of the heuristic's name, which manifest and policy contain.
 #[test]
 fn decisions_can_set_early_drop_too() {
     let sandbox = sandbox();
@@ -230,7 +230,7 @@ fn decisions_can_set_early_drop_too() {
     ] {
         sandbox.refused(command, &words);
     }
-    // What leaves the program has both.
+    // Exports and records contain both outputs.
     sandbox.ok(&format!(
         "export --checkpoint {best} --format onnx --out exported"
     ));
@@ -287,12 +287,12 @@ fn an_interrupted_run_saves_says_how_to_go_on_and_does() {
         "{}",
         run.stdout
     );
-    // A budget that is spent already: the run ends at once with its table.
+    // The budget is spent already: the run ends at once with its table.
     let resumed = sandbox.ok("train --resume stopped --steps 1 --json");
     assert_eq!(resumed.json()["status"], "finished");
 }
 
-/// A folder of somebody's weights, such as a checkout, is not a run folder.
+/// A folder with somebody's weights, such as a checkout, is not a run folder.
 #[test]
 fn force_replaces_nothing_that_no_training_made() {
     let sandbox = sandbox();
@@ -308,7 +308,7 @@ fn force_replaces_nothing_that_no_training_made() {
     sandbox.ok(&format!("{TRAIN} --steps 30 --force --out run"));
 }
 
-/// What `nohup` does to the program that it starts.
+/// `nohup` does the same to the program that it starts.
 #[test]
 fn a_run_that_ignores_hang_ups_goes_on() {
     let sandbox = sandbox();
@@ -342,7 +342,7 @@ fn a_run_that_ignores_hang_ups_goes_on() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
-/// A device that is full stands for a log on a full disk, and for a terminal that is gone.
+/// A full device represents a log on a full disk, and a terminal that is gone.
 #[test]
 fn a_run_that_cannot_print_ends_with_its_results() {
     let sandbox = sandbox();
@@ -391,7 +391,8 @@ fn a_training_file_with_an_unknown_key_is_refused_by_line() {
     sandbox.refused("train --config none.toml", &["none.toml"]);
 }
 
-/// Every switch decides, over the heuristic for networks, and what is learned runs wherever networks do.
+/// Every switch decides, on top of the heuristic for networks, and the learned policy runs wherever networks
+/// run.
 #[test]
 fn a_network_is_trained_and_its_policy_evaluated() {
     let sandbox = sandbox();

@@ -1,13 +1,13 @@
-//! `tune` searches parameters, keeps them, and `P:tuned` uses them.
+//! `tune` searches parameters and stores them, and `P:tuned` uses them.
 
 use crate::harness::{Run, Sandbox};
 
 const SMALL: &str = "--set flows=40..60 --set buffer_bytes=200000";
 
-/// The least number of simulations.
+/// Option with the least number of simulations.
 const LEAST: &str = "--simulations 100";
 
-/// The files of results.
+/// Returns the files of results.
 fn results(sandbox: &Sandbox) -> Vec<String> {
     let mut files = sandbox.files();
     files.retain(|file| file.starts_with("checkpoints/tuned/") && file.ends_with(".json"));
@@ -82,7 +82,7 @@ fn other_settings_have_a_file_of_their_own() {
     }
 }
 
-/// Searches in large networks are made in short runs.
+/// Searches in large networks use short runs.
 #[test]
 fn a_result_serves_runs_of_another_duration() {
     let sandbox = Sandbox::new();
@@ -95,7 +95,7 @@ fn a_result_serves_runs_of_another_duration() {
     ));
     let other = format!("sim --policy dt+step:tuned {network} --set measure_ms=6 --set load=0.5");
     sandbox.refused(&other, &["dt+step", "not tuned", "bufgym tune"]);
-    // A search for this duration has a place of its own, and its result comes first.
+    // A search for this duration has its own place, and its result comes first.
     sandbox.ok(&format!(
         "tune --policy dt+step {LEAST} {network} --set measure_ms=6 --seed 9"
     ));
@@ -110,7 +110,7 @@ fn a_result_is_replaced_with_force_only() {
     let file = only_file(&sandbox);
     let kept = sandbox.read(&file);
     let again = format!("{search} --seed 2");
-    // In the lines on standard error a search would show: it is refused before.
+    // A search would print lines on standard error; there are none, because it is refused before it starts.
     sandbox.refused(&again, &[&file, "dt:tuned", "--force"]);
     sandbox.refused(&search.replace("dt", "dt:alpha=2"), &[&file, "--force"]);
     assert_eq!(sandbox.read(&file), kept);
@@ -136,7 +136,7 @@ fn searches_at_the_same_time_are_all_kept() {
     }
 }
 
-/// So were files named before the name had a hash.
+/// Earlier versions named files this way, without a hash.
 #[test]
 fn a_file_named_by_its_scenario_alone_is_read_and_added_to() {
     let sandbox = Sandbox::new();
@@ -147,7 +147,7 @@ fn a_file_named_by_its_scenario_alone_is_read_and_added_to() {
     sandbox.refused(&format!("tune --policy dt {SMALL}"), &[old, "--force"]);
     sandbox.ok(&format!("tune --policy st {LEAST} {SMALL}"));
     assert_eq!(results(&sandbox), [old]);
-    // A scenario that has the name and not the settings goes elsewhere.
+    // A scenario with the same name and other settings gets another file.
     sandbox.ok("tune --policy st --simulations 100");
     assert_eq!(results(&sandbox).len(), 2);
     sandbox.ok(&format!("sim --policy dt:tuned {SMALL}"));
@@ -173,7 +173,7 @@ fn results_for_other_objectives_are_kept_apart() {
         assert_eq!(policy, &found["tuning"]["best"]["policy"]);
         sandbox.refused(&search, &["dt", "--force"]);
     }
-    // `dt:tuned` is what was found for mean FCT.
+    // `dt:tuned` means the result for mean FCT.
     sandbox.refused(&format!("sim --policy dt:tuned {SMALL}"), &["not tuned"]);
     let wrong = sandbox.run("tune --policy dt --objective los");
     assert_eq!(wrong.code, Some(2));
@@ -224,7 +224,7 @@ fn queue_management_is_tuned_with_its_policy_and_found_again() {
     );
 }
 
-/// Four flows, so that every rule is searched in a moment.
+/// Settings with four flows, so that every rule is searched in a moment.
 const TINY: &str = "--set flows=4..4 --set ports=4 --set active_ports=1..2 --set incast_degree=1..2 --set workload=fb_hadoop --set buffer_bytes=20000";
 
 #[test]
@@ -241,7 +241,7 @@ fn every_rule_is_tuned_and_an_interrupted_search_goes_on() {
         assert!(names.contains(&name), "{names:?}");
     }
     assert!(!names.contains(&"unlimited"), "{names:?}");
-    // It only marks, and these hosts do not use ECN.
+    // The discipline only marks, and these hosts do not use ECN.
     assert!(!names.contains(&"dt+step"), "{names:?}");
     let ratios = rows
         .iter()
@@ -259,7 +259,7 @@ fn every_rule_is_tuned_and_an_interrupted_search_goes_on() {
         assert!(tuned["simulations"].as_u64().unwrap() <= 100);
     }
 
-    // As if it had been ended before the last rules.
+    // The file looks as if the search had ended before the last rules.
     let file = only_file(&sandbox);
     let whole = sandbox.read(&file);
     let mut cut: serde_json::Value = serde_json::from_str(&whole).unwrap();
@@ -295,7 +295,7 @@ fn only_the_best_rules_get_all_simulations() {
         let row = rows.find(|row| row["names"] == names).unwrap();
         row["tuned"]["policy"].as_str().unwrap().to_owned()
     };
-    // Thresholds of marks are searched with the parameters of every rule.
+    // Thresholds of marks are searched together with the parameters of every rule.
     for rule in ["dt", "fab", "abm"] {
         let marked = policy(&format!("{rule}+step"));
         assert!(marked.starts_with(rule), "{marked}");

@@ -1,5 +1,5 @@
-//! `headroom` says what could be won: files as documented, the same on any number of threads, and
-//! nothing on test traces.
+//! `headroom` estimates the possible gain: files as documented, the same on any number of threads, and no
+//! test traces.
 
 use crate::harness::Sandbox;
 
@@ -38,7 +38,7 @@ fn what_could_be_won_is_told_and_written() {
     let page = sandbox.read("found/headroom.md");
     assert!(page.contains(found["verdict"]["text"].as_str().unwrap()));
 
-    // The same trace alone, with the program's own name for it.
+    // A simulation of the same trace alone gives the same numbers.
     let first = &found["per_trace"][0];
     assert_eq!(first["policy"], "unlimited");
     let alone = sandbox

@@ -1,9 +1,9 @@
-//! Altered inputs for every reader: each is refused with one line, or read, within the memory that the
-//! reader states, and never ends the program.
+//! Mutated inputs for every reader. Each is refused with one line, or read, within the memory limit of the
+//! reader, and never ends the program.
 //!
-//! `BUFGYM_FUZZ_INPUTS` is the number of inputs of each reader (300 without it). The input being read is
-//! always in `/dev/shm/bufgym-fuzz-PROCESS-READER.input` (`target/tmp` where there is no such folder), so
-//! that it is there after an abort too.
+//! `BUFGYM_FUZZ_INPUTS` is the number of inputs of each reader (300 by default). The current input is always
+//! in `/dev/shm/bufgym-fuzz-PROCESS-READER.input` (`target/tmp` if there is no such folder), so that it
+//! remains after an abort.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -29,7 +29,7 @@ use readers::Reader;
 /// Longest message, characters.
 const LONGEST: usize = 2_000;
 
-/// What happened to all inputs of a reader.
+/// Statistics of all inputs of a reader.
 #[derive(Default)]
 struct Tally {
     read: u64,
@@ -44,14 +44,14 @@ fn inputs() -> u64 {
     })
 }
 
-/// The message of a panic.
+/// Returns the message of a panic.
 fn said(payload: &(dyn std::any::Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("a panic without a message")
 }
 
-/// Reads one input and says what is wrong with how that went.
+/// Reads one input and returns a problem with the outcome, if there is one.
 fn check(reader: &Reader, input: &[u8], tally: &mut Tally) -> Result<(), String> {
     let mut outcome = None;
     let allocated = measure(|| {
@@ -90,7 +90,7 @@ fn check_message(message: &str) -> Result<(), String> {
     Err(format!("{problem}: {start:?}"))
 }
 
-/// The file in which an input lies while it is read; in memory where the system has such a folder.
+/// Returns the file for the current input; in memory if the system has such a folder.
 fn place(reader: &Reader) -> PathBuf {
     let in_memory = Path::new("/dev/shm");
     let folder = match in_memory.is_dir() {
@@ -106,7 +106,7 @@ fn fuzz(reader: &Reader) {
     fuzz_with(reader, inputs(), |random| mutator.input(random));
 }
 
-/// Reads so many inputs, as `make` makes them.
+/// Reads `inputs` inputs from `make`.
 fn fuzz_with(reader: &Reader, inputs: u64, make: impl Fn(&mut Random) -> Vec<u8>) {
     let place = place(reader);
     let mut tally = Tally::default();
@@ -135,7 +135,7 @@ fn fuzz_with(reader: &Reader, inputs: u64, make: impl Fn(&mut Random) -> Vec<u8>
         tally.refused,
         tally.most_bytes >> 10
     );
-    // Mutation has to damage inputs, and must not only damage them.
+    // Mutation has to damage some inputs, but not all.
     assert!(
         tally.refused > inputs / 20 && tally.read > 0,
         "{}",
@@ -143,7 +143,7 @@ fn fuzz_with(reader: &Reader, inputs: u64, make: impl Fn(&mut Random) -> Vec<u8>
     );
 }
 
-/// One test for each reader, so that they run side by side and a failure names it.
+/// Defines one test for each reader, so that they run in parallel and a failure names the reader.
 macro_rules! fuzzed {
     ($($test:ident)+) => {
         $(
@@ -184,7 +184,7 @@ fuzzed! {
     learner
 }
 
-/// A thousand networks, or more, with another structure than those that are read.
+/// Tests at least a thousand networks with another structure than the valid ones.
 #[test]
 fn networks_of_altered_structure() {
     let reader = Reader {
@@ -211,7 +211,7 @@ fn networks_of_altered_structure() {
     });
 }
 
-/// The inputs that were once a defect.
+/// Inputs that once revealed a defect.
 #[test]
 fn inputs_that_were_found_once_stay_mended() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/found");

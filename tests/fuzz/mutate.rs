@@ -1,10 +1,10 @@
-//! Alterations of good inputs: of bytes, of the tokens between separators, and of the numbers in them.
+//! Mutations of valid inputs: of bytes, of the tokens between separators, and of the numbers in them.
 
 use rand::RngExt as _;
 use rand::seq::IndexedRandom as _;
 use rand_xoshiro::Xoshiro256PlusPlus as Random;
 
-/// Numbers at which readers go wrong.
+/// Numbers on which readers often fail.
 const NUMBERS: [&str; 32] = [
     "0",
     "-0",
@@ -40,7 +40,7 @@ const NUMBERS: [&str; 32] = [
     "1.0000000000000002",
 ];
 
-/// Texts at which readers and messages go wrong.
+/// Texts on which readers and messages often fail.
 const TEXTS: [&str; 16] = [
     "",
     "\"",
@@ -63,7 +63,7 @@ const TEXTS: [&str; 16] = [
 /// Longest input, bytes.
 const LONGEST: usize = 1 << 20;
 
-/// Alters seeds.
+/// Mutates seeds.
 pub struct Mutator<'a> {
     seeds: &'a [Vec<u8>],
     /// Words and numbers of all seeds.
@@ -77,7 +77,7 @@ fn is_separator(byte: u8) -> bool {
     )
 }
 
-/// The places of the tokens of `input` between separators.
+/// Returns the places of the tokens of `input` between separators.
 fn tokens(input: &[u8]) -> Vec<(usize, usize)> {
     let mut places = Vec::new();
     let mut start = 0;
@@ -114,10 +114,10 @@ impl<'a> Mutator<'a> {
         }
     }
 
-    /// A seed with one to eight alterations.
+    /// Returns a seed with one to eight mutations.
     pub fn input(&self, random: &mut Random) -> Vec<u8> {
         let mut input = self.seeds.choose(random).expect("there are seeds").clone();
-        // Half of the inputs have a single alteration: those get past the first check.
+        // Half of the inputs have a single mutation: those get past the first check.
         let alterations = if random.random() {
             1
         } else {
@@ -149,7 +149,7 @@ impl<'a> Mutator<'a> {
         }
     }
 
-    /// Puts a number, a text or a token of a seed in the place of a token.
+    /// Replaces a token by a number, a text or a token of a seed.
     fn replace_token(&self, input: &mut Vec<u8>, random: &mut Random) {
         let Some(&(start, end)) = tokens(input).choose(random) else {
             return;
@@ -162,7 +162,7 @@ impl<'a> Mutator<'a> {
         input.splice(start..end, new.iter().copied());
     }
 
-    /// The start of this input and the end of another.
+    /// Joins the start of this input and the end of another.
     fn splice(&self, input: &mut Vec<u8>, random: &mut Random) {
         let other = self.seeds.choose(random).expect("there are seeds");
         input.truncate(random.random_range(0..=input.len()));
@@ -186,7 +186,7 @@ fn set_byte(input: &mut [u8], random: &mut Random) {
     }
 }
 
-/// An extreme integer of two, four or eight bytes, of either byte order.
+/// Writes an extreme integer of two, four or eight bytes, of either byte order.
 fn set_integer(input: &mut [u8], random: &mut Random) {
     let width = *[2, 4, 8].choose(random).expect("widths");
     if input.len() < width {
@@ -219,7 +219,7 @@ fn insert(input: &mut Vec<u8>, text: &[u8], random: &mut Random) {
     input.splice(place..place, text.iter().copied());
 }
 
-/// A place and a length, mostly short.
+/// Returns a place and a length, mostly short.
 fn range(input: &[u8], random: &mut Random) -> std::ops::Range<usize> {
     let start = random.random_range(0..=input.len());
     let most = (input.len() - start).min(1 << random.random_range(0..12));
@@ -233,7 +233,7 @@ fn remove_range(input: &mut Vec<u8>, random: &mut Random) {
 
 fn repeat_range(input: &mut Vec<u8>, random: &mut Random) {
     let range = range(input, random);
-    // Rarely to the longest input: those take the most time and are refused for their length.
+    // The longest input is rare: it takes the most time and is refused for its length.
     let most = if random.random_range(0..200) == 0 {
         16
     } else {

@@ -1,4 +1,4 @@
-//! Alterations of the structure of ONNX networks: operators, attributes, types, sizes, values and names.
+//! Mutations of the structure of ONNX networks: operators, attributes, types, sizes, values and names.
 
 use prost::Message as _;
 use rand::RngExt as _;
@@ -6,7 +6,7 @@ use rand::seq::IndexedRandom as _;
 use rand_xoshiro::Xoshiro256PlusPlus as Random;
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 
-/// Numbers at which sizes, dimensions and counts go wrong.
+/// Numbers on which sizes, dimensions and counts often fail.
 const NUMBERS: [i64; 18] = [
     0,
     1,
@@ -28,7 +28,7 @@ const NUMBERS: [i64; 18] = [
     -7,
 ];
 
-/// Operators that make something of sizes and places, or have loops in them.
+/// Operators that depend on sizes and indices, or contain loops.
 const OPERATORS: [&str; 48] = [
     "Add",
     "ArgMax",
@@ -100,7 +100,7 @@ const ATTRIBUTES: [&str; 16] = [
     "to",
 ];
 
-/// The network with one to three alterations; as it is if it is none.
+/// Returns the network with one to three mutations; unchanged if the input is no network.
 pub fn altered(network: &[u8], random: &mut Random) -> Vec<u8> {
     let Ok(mut model) = ModelProto::decode(network) else {
         return network.to_vec();
@@ -153,7 +153,7 @@ fn alter(graph: &mut GraphProto, random: &mut Random) {
     }
 }
 
-/// All values of the graph.
+/// Returns the names of all values of the graph.
 fn names(graph: &GraphProto) -> Vec<String> {
     let inputs = graph.input.iter().map(|input| &input.name);
     let constants = graph.initializer.iter().map(|constant| &constant.name);
@@ -172,7 +172,7 @@ fn with_node(
     }
 }
 
-/// Puts an operator between a value and the operator that reads it, with constants as further inputs.
+/// Inserts an operator between a value and the operator that reads it, with constants as further inputs.
 fn insert(graph: &mut GraphProto, names: &[String], random: &mut Random) {
     if graph.node.is_empty() {
         return;
@@ -190,7 +190,7 @@ fn insert(graph: &mut GraphProto, names: &[String], random: &mut Random) {
         graph.initializer.push(constant(name.clone(), random));
         input.push(name);
     }
-    // Half of the operators have constants alone.
+    // Half of the operators have constants only.
     if input.len() > 1 && random.random() {
         input.remove(0);
     }
@@ -255,7 +255,7 @@ fn alter_attribute(attribute: &mut AttributeProto, random: &mut Random) {
     }
 }
 
-/// A constant of whole numbers or of fractions.
+/// Returns a constant of integers or floating-point numbers.
 fn constant(name: String, random: &mut Random) -> TensorProto {
     const FLOAT: i32 = 1;
     const INT64: i32 = 7;

@@ -1,4 +1,4 @@
-//! The readers: a good input or several of each, how it is read, and what is done with what was read.
+//! The readers: valid inputs of each, the reading function, and the use of the result.
 
 use std::fs;
 use std::io::Cursor;
@@ -30,12 +30,12 @@ use bufgym::sim::traffic::{Capture, CaptureOptions, ListOptions, Trace, generate
 use bufgym::train::TrainConfig;
 use rand::RngExt as _;
 
-/// How many there are.
+/// Number of readers.
 pub const COUNT: usize = 21;
 
 const MIB: u64 = 1 << 20;
 
-/// Reads an input and uses what was read; or the message for the user.
+/// Reads an input and uses the result; or returns the message for the user.
 type Read = dyn Fn(&[u8]) -> Result<(), String>;
 
 /// A reader of foreign input.
@@ -43,12 +43,12 @@ pub struct Reader {
     pub name: &'static str,
     /// Inputs that are read without an error.
     pub seeds: Vec<Vec<u8>>,
-    /// Most bytes that may be allocated at once for an input of up to 1 MiB.
+    /// Largest number of bytes that may be allocated at once for an input of up to 1 MiB.
     pub memory: u64,
     pub read: Box<Read>,
 }
 
-/// The reader whose name is given.
+/// Returns the reader with this name.
 pub fn by_name(name: &str) -> Option<Reader> {
     let all = [
         flow_list,
@@ -78,12 +78,12 @@ pub fn by_name(name: &str) -> Option<Reader> {
         .find(|reader| reader.name == name)
 }
 
-/// The error as the program prints it: with its causes, on one line.
+/// Formats the error like the program: with its causes, on one line.
 fn said(error: impl std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        // Errors that hold their cause in their own message name it once.
+        // Errors that repeat their cause in their own message name it once.
         if !text.contains(&cause.to_string()) {
             text = format!("{text}: {cause}");
         }
@@ -96,7 +96,7 @@ fn text(input: &[u8]) -> Result<&str, String> {
     str::from_utf8(input).map_err(|error| error.to_string())
 }
 
-/// Puts the input into a file, and reads that.
+/// Writes the input into a file, and reads that.
 fn through_file<T>(input: &[u8], read: impl FnOnce(&Path) -> T) -> T {
     thread_local! {
         static FOLDER: tempfile::TempDir = match Path::new("/dev/shm").is_dir() {
@@ -130,7 +130,7 @@ fn random_values(count: usize) -> Vec<f32> {
     (0..count).map(|_| random.random::<f32>()).collect()
 }
 
-/// Observations `[rows, 8, 5]`: features from 0 to 1, the last action from -1 to 1.
+/// Returns observations `[rows, 8, 5]`: features from 0 to 1, the last action from -1 to 1.
 fn random_observations(rows: usize) -> Vec<f32> {
     const LAST_ACTION: usize = 3;
     let mut values = random_values(rows * OBSERVATION);
@@ -149,7 +149,7 @@ fn some_manifest() -> Manifest {
     Manifest::new(&scenario.name, &scenario.to_toml(), "fct", 1)
 }
 
-/// The files of a checkpoint.
+/// Returns the files of a checkpoint.
 fn checkpoint_files() -> (Vec<u8>, Vec<u8>) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     checkpoint::save_actor(folder.path(), &random_weights(), &some_manifest())
@@ -177,7 +177,7 @@ pub fn flow_list() -> Reader {
     }
 }
 
-/// Lists of other simulators; the content tells the format.
+/// Reads lists of other simulators; the content determines the format.
 pub fn peer_list() -> Reader {
     Reader {
         name: "peer_list",
@@ -227,7 +227,7 @@ pub fn size_distribution() -> Reader {
     }
 }
 
-/// An IPv4 packet with a TCP segment.
+/// Builds an IPv4 packet with a TCP segment.
 fn segment(src: u8, dst: u8, seq: u32, payload: u16) -> Vec<u8> {
     let mut bytes = vec![0x45, 0];
     bytes.extend((40 + payload).to_be_bytes());
@@ -239,7 +239,7 @@ fn segment(src: u8, dst: u8, seq: u32, payload: u16) -> Vec<u8> {
     bytes
 }
 
-/// An IPv4 packet of a protocol between the ends of a tunnel.
+/// Builds an IPv4 packet of a protocol between the ends of a tunnel.
 fn outside(protocol: u8, parts: &[&[u8]]) -> Vec<u8> {
     let payload = parts.concat();
     let mut bytes = vec![0x45, 0];
@@ -249,12 +249,12 @@ fn outside(protocol: u8, parts: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// A frame of Ethernet.
+/// Builds an Ethernet frame.
 fn ethernet(kind: u16, parts: &[&[u8]]) -> Vec<u8> {
     [&[2; 12][..], &kind.to_be_bytes(), &parts.concat()].concat()
 }
 
-/// Packets in every tunnel that is read.
+/// Returns packets in every supported tunnel.
 fn tunnelled() -> Vec<Vec<u8>> {
     let ip = segment(1, 2, 0, 200);
     let frame = ethernet(0x0800, &[&ip]);
@@ -298,19 +298,19 @@ fn tunnelled() -> Vec<Vec<u8>> {
     frames
 }
 
-/// Packets of a few connections.
+/// Returns packets of a few connections.
 fn packets() -> Vec<Vec<u8>> {
     (0..12)
         .map(|k| segment(1 + k % 3, 4, u32::from(k / 3) * 200, 200))
         .collect()
 }
 
-/// A pcap file (draft-ietf-opsawg-pcap) of raw IP packets.
+/// Builds a pcap file (draft-ietf-opsawg-pcap) of raw IP packets.
 fn pcap() -> Vec<u8> {
     pcap_of(101, packets())
 }
 
-/// A pcap file of packets of a link type.
+/// Builds a pcap file of packets of a link type.
 fn pcap_of(link: u8, packets: Vec<Vec<u8>>) -> Vec<u8> {
     let mut bytes = Vec::from(0xa1b2_c3d4_u32.to_le_bytes());
     bytes.extend([
@@ -326,7 +326,7 @@ fn pcap_of(link: u8, packets: Vec<Vec<u8>>) -> Vec<u8> {
     bytes
 }
 
-/// A pcapng file (draft-ietf-opsawg-pcapng) of raw IP packets.
+/// Builds a pcapng file (draft-ietf-opsawg-pcapng) of raw IP packets.
 fn pcapng() -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut block = |kind: u32, body: &[u8]| {
@@ -356,14 +356,14 @@ fn pcapng() -> Vec<u8> {
         }
         body.extend(packet);
         body.resize(body.len().next_multiple_of(4), 0);
-        // Every third one as an older Packet Block, whose interface and number of lost packets are
-        // the first word of the other.
+        // Every third block is an older Packet Block, whose interface and number of lost packets are the
+        // first word of the newer one.
         block(if time % 3 == 0 { 2 } else { 6 }, &body);
     }
     bytes
 }
 
-/// Reads a capture with these options, and checks what is found.
+/// Reads a capture with these options, and checks the result.
 fn read_capture(input: &[u8], options: &CaptureOptions) -> Result<(), String> {
     let capture = Capture::from_reader(Cursor::new(input), "capture.pcap", options);
     let capture = capture.map_err(said)?;
@@ -381,7 +381,7 @@ pub fn capture() -> Reader {
     }
 }
 
-/// Captures of tunnels, also cut short, read on both sides of the tunnels.
+/// Reads captures of tunnels, some of them truncated, on both sides of the tunnels.
 pub fn tunnels() -> Reader {
     Reader {
         name: "tunnels",
@@ -475,7 +475,7 @@ pub fn manifest() -> Reader {
     }
 }
 
-/// The manifest is given the checksum of the altered weights, so that they are looked into.
+/// Reads weights. The manifest gets the checksum of the mutated weights, so that their content is examined.
 pub fn weights() -> Reader {
     let (manifest, weights) = checkpoint_files();
     let manifest = String::from_utf8(manifest).expect("JSON");
@@ -552,12 +552,12 @@ pub fn onnx_network() -> Reader {
         let network = Network::from_actor(&weights, &manifest);
         onnx::encode(&network, &manifest).expect("it is a network")
     };
-    // As many as the networks of other trainers have.
+    // The networks of other trainers have as many ports.
     const PORTS: usize = 16;
     Reader {
         name: "onnx_network",
         seeds: vec![bytes("dt"), bytes("dt+early")],
-        // What the constants and the values of a network may take, and as much again.
+        // The limit is twice the memory that the constants and the values of a network may take.
         memory: 640 * MIB,
         read: Box::new(|input| {
             let settings = Settings::default();
@@ -654,7 +654,7 @@ pub fn tuned_parameters() -> Reader {
     }
 }
 
-/// A short simulation under a policy that somebody has written.
+/// Runs a short simulation under a policy that somebody has written.
 fn simulate(policy: &PolicySpec) -> Result<(), String> {
     let scenario = small_scenario();
     let mut simulator = policy
@@ -689,7 +689,7 @@ pub fn policy() -> Reader {
         memory: 64 * MIB,
         read: Box::new(|input| {
             let text = text(input)?;
-            // Either may refuse it; the answer of one does not depend on the other's.
+            // Either parser may refuse the text; the answer of one does not depend on the other's.
             let base: Result<BasePolicy, _> = text.parse();
             let message = base.err().map(said).unwrap_or_default();
             assert!(!message.chars().any(char::is_control), "{message:?}");
@@ -758,7 +758,7 @@ fn some_replay() -> Replay {
     replay
 }
 
-/// The checksum at the end is made to fit, so that the content is looked into.
+/// Reads a replay buffer. The checksum at the end is corrected, so that the content is examined.
 pub fn replay() -> Reader {
     const DIGEST: usize = 32;
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -785,7 +785,7 @@ pub fn replay() -> Reader {
     }
 }
 
-/// The state of a learner, of which one file is altered and its checksum made to fit.
+/// Reads the state of a learner, one file of which is mutated and its checksum corrected.
 pub fn learner() -> Reader {
     const STATE: &str = "sac.json";
     const CHECKSUM: &str = "sac.sha256";

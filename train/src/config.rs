@@ -19,9 +19,8 @@ use crate::start::{CHECK_EVERY, generation_simulations, start_simulations};
 
 /// All settings of a training.
 ///
-/// The TOML form has the same names; what is left out keeps its default ([`ConfigFile`] says which),
-/// as a run folder's `config.toml` shows. `scenario` is the name of
-/// a preset or a file, or a table with the scenario's settings:
+/// The TOML form has the same names. Missing settings keep their defaults ([`ConfigFile`] says which), which a run
+/// folder's `config.toml` shows. `scenario` is the name of a preset or a file, or a table with the scenario's settings:
 ///
 /// ```
 /// use bufgym_train::TrainConfig;
@@ -36,27 +35,27 @@ use crate::start::{CHECK_EVERY, generation_simulations, start_simulations};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainConfig {
-    /// Where the run folder is made.
+    /// The run folder to make.
     #[serde(skip)]
     pub out: PathBuf,
-    /// Whether the files of an earlier run in `out` may be replaced.
+    /// True if the files of an earlier run in `out` may be replaced.
     #[serde(skip)]
     pub force: bool,
     /// The scenario to train on; the default one is `ndt-16x1g`.
     #[serde(deserialize_with = "scenario", skip_serializing)]
     pub scenario: Scenario,
-    /// Several scenarios in place of `scenario`, at most one per worker: worker i plays number i modulo their
-    /// number. In a file `"mixed"` or a list. With a mixture `scenario` is its first.
+    /// Several scenarios instead of `scenario`, at most one per worker: worker i plays number i modulo their number. In
+    /// a file `"mixed"` or a list. With a mixture `scenario` is its first.
     #[serde(deserialize_with = "mixture::deserialize", skip_serializing)]
     pub mixture: Vec<Scenario>,
-    /// What the agent is paid for.
+    /// The objective that rewards follow.
     pub objective: Objective,
-    /// The heuristic whose α the agent sets, and its early drop where it ends in `+early`. The default is Dynamic
+    /// The heuristic whose α the agent sets, and its early drop if it ends in `+early`. The default is Dynamic
     /// Threshold, as in the paper, and Reverie where packets are lossless.
     pub low_level: BasePolicy,
     /// Seed of everything random: traces, weights, exploration, batches. Below 2^63.
     pub seed: u64,
-    /// When the training ends.
+    /// Limits that end the training.
     pub budget: Budget,
     /// The rollout workers.
     pub rollout: RolloutConfig,
@@ -66,7 +65,7 @@ pub struct TrainConfig {
     pub start: StartConfig,
     /// The learning algorithm.
     pub algorithm: Algorithm,
-    /// How the ports of a switch learn.
+    /// Settings for the ports of a switch.
     pub ports: PortsConfig,
     /// Settings of soft actor-critic.
     pub sac: SacConfig,
@@ -116,8 +115,8 @@ impl TrainConfig {
         }
     }
 
-    /// Writes down what is left to defaults that depend on other settings, so that a resume with another budget, or
-    /// with other defaults, goes on with the same search.
+    /// Replaces defaults that depend on other settings by their values. So a resume with another budget, or with other
+    /// defaults, continues the same search.
     pub(crate) fn settle(&mut self) {
         let SearchSettings {
             share,
@@ -139,7 +138,7 @@ impl TrainConfig {
         };
     }
 
-    /// What the agent sets.
+    /// Returns the outputs that the agent sets.
     pub(crate) fn actions(&self) -> ActionSet {
         ActionSet::of(&self.low_level)
     }
@@ -153,7 +152,7 @@ impl TrainConfig {
         }
     }
 
-    /// What simulations of whole traces have in common.
+    /// Returns the settings that all simulations of whole traces share.
     pub(crate) fn setting(&self) -> Setting {
         Setting {
             scenarios: self.scenarios().to_vec(),
@@ -162,13 +161,13 @@ impl TrainConfig {
         }
     }
 
-    /// What a worker plays.
+    /// Returns the scenario that a worker plays.
     pub(crate) fn scenario_of(&self, worker: usize) -> &Scenario {
         let scenarios = self.scenarios();
         &scenarios[worker % scenarios.len()]
     }
 
-    /// Takes a mixture in place of a scenario.
+    /// Sets a mixture instead of a scenario.
     ///
     /// # Panics
     /// When it is empty.
@@ -177,7 +176,7 @@ impl TrainConfig {
         self.mixture = mixture;
     }
 
-    /// What the scenario or the mixture is called in results.
+    /// Returns the name of the scenario or the mixture in results.
     #[must_use]
     pub fn scenario_name(&self) -> &str {
         match self.mixture.is_empty() {
@@ -188,7 +187,7 @@ impl TrainConfig {
     }
 }
 
-/// Which algorithm learns.
+/// The algorithm that learns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Algorithm {
@@ -201,7 +200,7 @@ pub enum Algorithm {
     Cma,
 }
 
-/// What the weights of a training start from.
+/// Initial weights of a training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Start {
@@ -212,7 +211,7 @@ pub enum Start {
     Rule,
 }
 
-/// A name that is none of [`Start`]'s.
+/// The error for a text that is not the name of a [`Start`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown start `{}`; must be random or rule", excerpt(.0))]
 pub struct UnknownStart(String);
@@ -229,7 +228,7 @@ impl FromStr for Start {
     }
 }
 
-/// A name that is none of [`Algorithm`]'s.
+/// The error for a text that is not the name of an [`Algorithm`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown algorithm `{}`; must be sac, ppo or cma", excerpt(.0))]
 pub struct UnknownAlgorithm(String);
@@ -252,24 +251,25 @@ impl FromStr for Algorithm {
 /// loss ends in timeouts. Both values were chosen on training traces.
 const ALPHA_LOW_LEVEL: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=100";
 
-/// The default heuristic where decisions set early drop too. A flow counts as short until it has sent
-/// `short_bytes`, and again only after `idle_us`, which is longer than a full queue takes to drain: early
-/// drop spares short flows, and one that waits in a queue is not short for that. Early drop takes the first
-/// packet of a flow that waits, because the loss of one of a flow's last packets ends in a timeout.
+/// The default heuristic where decisions set early drop too. A flow counts as short until it has sent `short_bytes`,
+/// and again after a pause of `idle_us`. That is longer than a full queue takes to drain, so a flow does not become
+/// short while it waits in a queue. Early drop spares short flows. It drops the first queued packet of a flow, because
+/// the loss of one of a flow's last packets ends in a timeout.
 const EARLY_LOW_LEVEL: &str =
     "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:from=front";
 
-/// As [`EARLY_LOW_LEVEL`] where several packets at the head of a queue count nowhere, so that a drop there makes no
-/// room.
+/// Same as [`EARLY_LOW_LEVEL`], for switches on which several packets at the head of a queue are not counted, so that a
+/// drop there makes no room.
 const EARLY_FROM_BACK: &str = "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early";
 
-/// As [`ALPHA_LOW_LEVEL`] in a network of several switches, whose flows are shorter and more: what answers a query
-/// has to get through as a whole.
+/// Same as [`ALPHA_LOW_LEVEL`], for a network of several switches. Its flows are shorter and more numerous, and an
+/// answer to a query has to get through as a whole.
 const ALPHA_IN_NETWORK: &str = "fab:alpha_short=2048,short_bytes=100000,idle_us=10000";
 
-/// As [`EARLY_LOW_LEVEL`] in a network of several switches. Hosts that use ECN are marked, since they need no loss,
-/// from some packets of queue on and again after a few round trips, and where the switch marks by itself besides, but
-/// for flows that are short: decisions in place of those marks would let queues grow that a low threshold keeps short.
+/// Same as [`EARLY_LOW_LEVEL`], for a network of several switches. Packets of hosts that use ECN are marked, because
+/// these hosts need no loss: from a queue of some packets on, and again after a few round trips. The switch also keeps
+/// its own marks, except for short flows. With decisions instead of these marks, queues would grow that a low threshold
+/// keeps short.
 const EARLY_IN_NETWORK: &str = "fab:alpha_short=2048,short_bytes=100000,idle_us=10000\
     +early:min_bytes=5000,grace_us=400,action=mark,keep=long";
 
@@ -289,7 +289,7 @@ pub fn default_low_level(actions: ActionSet, scenario: &Scenario) -> BasePolicy 
     built_in(text)
 }
 
-/// A heuristic that is built in. One with a mistake must not be trained over in silence as another.
+/// Parses a built-in heuristic. A mistake in it must not lead to silent training over another heuristic.
 ///
 /// # Panics
 /// When it has a mistake, which a test would find.
@@ -305,7 +305,7 @@ pub fn usual_low_level(scenario: &Scenario) -> BasePolicy {
     }
 }
 
-/// Most generations of a search.
+/// Largest number of generations of a search.
 pub(crate) const MAX_GENERATIONS: u64 = 1_000_000;
 
 /// Rounds of decisions that are kept where an algorithm learns from the last one.
@@ -314,8 +314,8 @@ const ROUNDS_KEPT: u64 = 4;
 /// Mean number of decisions of a trace of `leafspine-4x4`, those of all its switches together.
 const DECISIONS_IN_NETWORK: u64 = 100;
 
-/// Mean number of decisions of a trace of `ndt-16x1g`, with early drop fewer: less is retransmitted, least where it
-/// is from the front.
+/// Returns the mean number of decisions of a trace of `ndt-16x1g`. With early drop there are fewer, because less is
+/// retransmitted, and fewest with drops from the front.
 fn decisions_per_trace(low_level: &BasePolicy) -> u64 {
     let aqm = low_level.policy().aqm();
     match ActionSet::of(low_level) {
@@ -325,7 +325,7 @@ fn decisions_per_trace(low_level: &BasePolicy) -> u64 {
     }
 }
 
-/// When a training ends: at whichever limit comes first.
+/// Limits that end a training: whichever is reached first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
@@ -417,43 +417,42 @@ impl Default for LearnerConfig {
     }
 }
 
-/// The search for the linear rule that a training starts from, and how the network learns to act as it.
+/// The search for the linear rule that a training starts from, and the imitation of the rule by the network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StartConfig {
-    /// Whether soft actor-critic starts from a rule. CMA-ES always does, proximal policy optimisation never.
+    /// Initial weights for soft actor-critic. CMA-ES always starts from a rule, proximal policy optimisation never.
     pub from: Start,
     /// Weights of the rule that the search begins from, sixteen for each output in the order of
-    /// [`LINEAR_FEATURES`](bufgym_models::linear::LINEAR_FEATURES). Where there is none, it begins from the best of
-    /// a few rules.
+    /// [`LINEAR_FEATURES`](bufgym_models::linear::LINEAR_FEATURES). If empty, it begins from the best of a few rules.
     pub rule: Vec<f64>,
-    /// Generations, at most 10^6; a new training makes no more of them than `share` allows, and none where that
-    /// is fewer than four. 0: no search; without `rule` too, the training starts from random weights and random
-    /// decisions. Where absent 8, and 14 where decisions set early drop too.
+    /// Generations, at most 10^6. A new training makes no more of them than `share` allows, and none if that is fewer
+    /// than four. 0: no search; without `rule` too, the training starts from random weights and random decisions.
+    /// Default: 8, or 14 where decisions set early drop too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generations: Option<u64>,
-    /// Largest share of a training that the generations take, 0 to 1: of all its simulations where `budget.steps`
-    /// ends it, or of `budget.minutes`. Where absent 0.8, and 0.65 where decisions set early drop too.
+    /// Largest share of a training that the generations take, 0 to 1: of all its simulations where `budget.steps` ends
+    /// it, or of `budget.minutes`. Default: 0.8, or 0.65 where decisions set early drop too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// Standard deviation of every weight in the first generation, 10^-6 to 10^3. The cell of a level is 0.25 wide
-    /// and features are of order 1. Where absent 0.2, and 0.12 where decisions set early drop too.
+    /// Standard deviation of every weight in the first generation, 10^-6 to 10^3. The cell of a level is 0.25 wide and
+    /// features are of order 1. Default: 0.2, or 0.12 where decisions set early drop too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<f64>,
     /// Rules of a generation, 2 to 10,000.
     pub candidates: usize,
-    /// Training traces of a generation, 1 to 10^6. Every generation has its own. Where absent 16, and 8 where
-    /// decisions set early drop too: over α alone rules differ by less than eight traces can tell.
+    /// Training traces of a generation, 1 to 10^6. Every generation has its own. Default: 16, or 8 where decisions set
+    /// early drop too. For α alone, eight traces cannot distinguish rules, because they differ too little.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traces: Option<u64>,
     /// Training traces that choose between the means of generations and their averages, 1 to 10^6.
     pub choosing_traces: u64,
-    /// How often the network is taught on further traces, 1 to 10,000: first in the states that the rule meets,
-    /// then in those that the network meets too.
+    /// Number of imitation rounds, each on further traces, 1 to 10,000. The first round uses the states that the rule
+    /// meets, the others also those that the network meets.
     pub lessons: u64,
-    /// Training traces of a lesson, 1 to 10^6.
+    /// Training traces of an imitation round, 1 to 10^6.
     pub lesson_traces: u64,
-    /// Gradient updates of a lesson, 1 to 10^6.
+    /// Gradient updates of an imitation round, 1 to 10^6.
     pub lesson_steps: u64,
     /// Logarithm of the deviation, before tanh, that the network's actions start with; -5 to 2.
     pub log_std: f32,
@@ -478,7 +477,7 @@ impl Default for StartConfig {
     }
 }
 
-/// What [`StartConfig`] leaves to what decisions set.
+/// Settings of [`StartConfig`] whose defaults depend on the outputs that decisions set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct SearchSettings {
     pub(crate) generations: u64,
@@ -488,8 +487,8 @@ pub(crate) struct SearchSettings {
 }
 
 impl StartConfig {
-    /// The settings where decisions set `actions`. Over early drop constants are close to the best, and what is far
-    /// from them is worse; over α alone generations need more traces to tell the way.
+    /// Returns the settings where decisions set `actions`. With early drop, constant outputs are close to the optimum,
+    /// and distant rules are worse. With α alone, a generation needs more traces to find the direction.
     pub(crate) fn search(&self, actions: ActionSet) -> SearchSettings {
         let (generations, share, step, traces) = match actions {
             ActionSet::Alpha => (8, 0.8, 0.2, 16),
@@ -558,7 +557,7 @@ impl TrainConfig {
     /// Reads a configuration file.
     ///
     /// # Errors
-    /// As [`ConfigFile::load`] and [`ConfigFile::over_its_own`].
+    /// Same as [`ConfigFile::load`] and [`ConfigFile::over_its_own`].
     pub fn load(path: &Path) -> Result<Self, TrainError> {
         ConfigFile::load(path)?.over_its_own()
     }
@@ -567,7 +566,7 @@ impl TrainConfig {
     /// to the working directory.
     ///
     /// # Errors
-    /// As [`ConfigFile::parse`] and [`ConfigFile::over_its_own`].
+    /// Same as [`ConfigFile::parse`] and [`ConfigFile::over_its_own`].
     pub fn from_toml_str(text: &str, origin: &Path) -> Result<Self, TrainError> {
         ConfigFile::parse(text, origin)?.over_its_own()
     }
@@ -617,10 +616,10 @@ impl TrainConfig {
             .div_ceil(self.decisions_per_round())
     }
 
-    /// About how many simulations a training of so many decisions runs: those of the search that it starts
-    /// with and of the lessons, the episodes, each with the
-    /// unlimited buffer beside it where rewards are measured from that, and the validations with DT. The
-    /// table at the end is not counted. `None` where only the time ends the training.
+    /// Returns about how many simulations a training of so many decisions runs. Counted are the search that it starts
+    /// with, the imitation rounds, the episodes, and the validations with DT. Where rewards are measured from the
+    /// unlimited buffer, every episode counts twice. The table at the end is not counted. `None` if only the time ends
+    /// the training.
     #[must_use]
     pub fn simulations(&self) -> Option<u64> {
         let steps = self.budget.steps?;
@@ -649,7 +648,7 @@ impl TrainConfig {
         let each = generation_simulations(self);
         let most = match self.algorithm {
             Algorithm::Cma => rest as f64,
-            // All of it, where the share is 1.
+            // All of it, if the share is 1.
             _ => rest as f64 * search.share / (1.0 - search.share).max(f64::MIN_POSITIVE),
         };
         let fit = floor_u64(most / each.max(1) as f64);
@@ -659,7 +658,7 @@ impl TrainConfig {
         }
     }
 
-    /// Whether the training starts from a rule.
+    /// Returns true if the training starts from a rule.
     pub(crate) fn starts_from_rule(&self) -> bool {
         let searches = self.search().generations > 0 || !self.start.rule.is_empty();
         self.may_start_from_rule() && (searches || self.algorithm == Algorithm::Cma)
@@ -684,8 +683,8 @@ impl TrainConfig {
         episodes * each + (validations + 1) * self.validation.traces
     }
 
-    /// The settings that determine the results, as TOML. Budget, checkpoint times and threads are
-    /// left out: they may change at a resume.
+    /// Returns the settings that determine the results, as TOML. Budget, checkpoint times and threads are left out:
+    /// they may change at a resume.
     pub(crate) fn identity(&self) -> toml::Table {
         let mut config = self.clone();
         config.budget = Budget::default();
@@ -745,13 +744,13 @@ fn scenario<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Scenario, D::E
     mixture::read(toml::Value::deserialize(deserializer)?)
 }
 
-/// A configuration file, whose settings are laid over the defaults of what is trained on.
+/// A configuration file, whose settings override defaults. The defaults depend on the scenarios of the training.
 #[derive(Clone, Debug)]
 pub struct ConfigFile {
     origin: PathBuf,
-    /// What the file says.
+    /// The settings in the file.
     said: toml::Table,
-    /// The same over the ordinary defaults.
+    /// The same settings with the ordinary defaults.
     config: TrainConfig,
 }
 
@@ -787,17 +786,17 @@ impl ConfigFile {
         })
     }
 
-    /// Whether the file has a setting of this name, in no table.
+    /// Returns true if the file has a setting of this name outside all tables.
     #[must_use]
     pub fn names(&self, key: &str) -> bool {
         self.said.contains_key(key)
     }
 
-    /// The file over the defaults of what it trains on: [`over_mixed`](ConfigFile::over_mixed) where it has
+    /// Returns the settings with the defaults that fit the scenarios: [`over_mixed`](ConfigFile::over_mixed) for
     /// `mixture = "mixed"`, [`over_ordinary`](ConfigFile::over_ordinary) otherwise.
     ///
     /// # Errors
-    /// As [`over_mixed`](ConfigFile::over_mixed).
+    /// Same as [`over_mixed`](ConfigFile::over_mixed).
     pub fn over_its_own(self) -> Result<TrainConfig, TrainError> {
         match self.said.get("mixture").and_then(toml::Value::as_str) {
             Some(MIXED) => self.over_mixed(),
@@ -805,7 +804,7 @@ impl ConfigFile {
         }
     }
 
-    /// The file over [`TrainConfig::default`], with the heuristic that fits its scenario.
+    /// Returns the settings over [`TrainConfig::default`], with the heuristic that fits the scenario.
     #[must_use]
     pub fn over_ordinary(self) -> TrainConfig {
         let is_given = self.names("low_level");
@@ -819,10 +818,10 @@ impl ConfigFile {
         config
     }
 
-    /// The file over [`mixed_config`](mixture::mixed_config), whose mixture takes the place of its scenarios.
+    /// Returns the settings over [`mixed_config`](mixture::mixed_config), with its mixture of scenarios.
     ///
     /// # Errors
-    /// [`TrainError::Config`] where the file does not go with it.
+    /// [`TrainError::Config`] if the file contradicts it.
     pub fn over_mixed(self) -> Result<TrainConfig, TrainError> {
         let refuse = |problem: String| TrainError::Config {
             path: self.origin.clone(),
@@ -840,8 +839,8 @@ impl ConfigFile {
     }
 }
 
-/// What `said` has takes the place of what `table` has, in tables setting by setting. A budget stays as
-/// it is said: its limits are alternatives.
+/// Overwrites the values in `table` by those in `said`, in tables setting by setting. A budget is replaced as a whole:
+/// its limits are alternatives.
 fn lay_over(table: &mut toml::Table, said: &toml::Table) {
     for (key, value) in said {
         match (table.get_mut(key), value) {
@@ -932,7 +931,7 @@ mod tests {
         assert_eq!(config.start, start);
         let alone = read("mixture = 'mixed'\nlow_level = 'dt'").unwrap();
         assert!(alone.start.rule.is_empty() && alone.validate().is_ok());
-        // A run's own file says everything, and a list of scenarios is no reason for other defaults.
+        // A run's own file has all settings, and a list of scenarios does not change the defaults.
         assert_eq!(read(&config.to_toml()).unwrap(), config);
         let listed = read("mixture = ['ndt-16x1g', 'linux-16x1g']").unwrap();
         assert_eq!(listed.start, StartConfig::default());

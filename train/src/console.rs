@@ -10,7 +10,7 @@ use bufgym_sim::input;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use tracing::subscriber::DefaultGuard;
 
-/// Most characters of a line: messages name files, whose names can be of any form.
+/// Limit on the characters of a line: messages name files, whose names can have any form.
 const LINE: usize = 2_000;
 
 /// Standard error and the log file. Every message goes to both, but a quiet console shows only
@@ -32,7 +32,7 @@ impl Console {
 
     /// Appends the messages of this thread to `train.log`.
     pub(crate) fn log_to(&mut self, path: &Path) -> io::Result<()> {
-        // The folder may come from somebody else: what a link points to is nobody's log.
+        // The folder may come from somebody else, so the target of a link is not our log.
         if path.is_symlink() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a link"));
         }

@@ -1,4 +1,4 @@
-//! The rollout workers of a training, wherever they play.
+//! The rollout workers of a training, in this process or on hosts.
 
 use bufgym_env::gym::EnvError;
 use bufgym_models::{ActorWeights, FastActor};
@@ -17,7 +17,7 @@ pub(crate) enum Crew {
 }
 
 impl Crew {
-    /// Workers in their first episodes.
+    /// Creates workers in their first episodes.
     pub(crate) fn begin(
         config: &TrainConfig,
         cluster: Option<&Cluster>,
@@ -30,8 +30,7 @@ impl Crew {
         Ok(Self::Here(workers))
     }
 
-    /// Workers as they were stored. An environment is restored by a replay of its episode up to the stored
-    /// decision.
+    /// Restores stored workers. An environment is restored by a replay of its episode up to the stored decision.
     pub(crate) fn restore(
         config: &TrainConfig,
         states: &[WorkerState],
@@ -46,7 +45,7 @@ impl Crew {
         Ok(Self::Here(workers))
     }
 
-    /// Every worker makes so many decisions with `actor`, or uniformly at random without one.
+    /// Makes every worker decide so many times with `actor`, or uniformly at random without one.
     pub(crate) fn collect(
         &mut self,
         decisions: u64,
@@ -64,7 +63,7 @@ impl Crew {
         }
     }
 
-    /// What each worker did in the last round, in their order.
+    /// Returns the rollouts of the workers in the last round, in the workers' order.
     pub(crate) fn played(&self) -> Box<dyn Iterator<Item = &Played> + '_> {
         match self {
             Self::Here(workers) => Box::new(workers.iter().map(Worker::played)),
@@ -72,7 +71,7 @@ impl Crew {
         }
     }
 
-    /// Each worker as it is to be stored, in their order.
+    /// Returns the state of each worker for storage, in the workers' order.
     pub(crate) fn states(&self) -> Vec<WorkerState> {
         match self {
             Self::Here(workers) => workers.iter().map(Worker::state).collect(),
@@ -80,7 +79,7 @@ impl Crew {
         }
     }
 
-    /// Multiplies later rewards of a worker with `factor` more.
+    /// Multiplies later rewards of a worker by another factor `factor`.
     pub(crate) fn scale(&mut self, worker: usize, factor: f32) {
         match self {
             Self::Here(workers) => workers[worker].scale(factor),

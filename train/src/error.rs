@@ -25,7 +25,7 @@ pub enum TrainError {
     Setting {
         /// The setting as written in the configuration, for instance `rollout.workers`.
         setting: &'static str,
-        /// What is wrong and what would be right.
+        /// Description of the problem, and the valid values.
         problem: String,
     },
     /// A configuration file cannot be understood.
@@ -42,7 +42,7 @@ pub enum TrainError {
     /// The training does not fit into the memory.
     #[error(transparent)]
     Memory(#[from] TooMuch),
-    /// The learner cannot compute where it should.
+    /// The device of the learner cannot be used.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// The settings of the learner are not valid, or its stored state is damaged.
@@ -71,7 +71,7 @@ pub enum TrainError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The output folder is not empty.
@@ -88,7 +88,7 @@ pub enum TrainError {
     NotARun {
         /// The folder.
         path: PathBuf,
-        /// What shows that.
+        /// File or folder that shows it.
         found: String,
     },
     /// Another process trains in this folder.
@@ -100,16 +100,16 @@ pub enum TrainError {
          training with --out", .0.display()
     )]
     NothingToResume(PathBuf),
-    /// A training cannot go on from where it was without a loss.
+    /// A training cannot continue from its last state without a loss.
     #[error(
         "{} cannot be resumed as it was: {problem}; with --force {consequence}", .path.display()
     )]
     Incomplete {
         /// The run folder.
         path: PathBuf,
-        /// What is missing.
+        /// Description of the missing part.
         problem: String,
-        /// What a resume with `--force` does, and what is lost.
+        /// Effect of a resume with `--force`, and the loss.
         consequence: String,
     },
     /// Files of the run folder have been removed, replaced or changed during the training.
@@ -117,12 +117,12 @@ pub enum TrainError {
     FolderChanged {
         /// The run folder.
         path: PathBuf,
-        /// What is lost.
+        /// Description of the loss.
         lost: String,
-        /// What is left, and how to go on.
+        /// Description of the remaining results, and how to continue.
         left: String,
     },
-    /// A training is resumed with other settings than it was started with.
+    /// A training is resumed with settings that differ from those at its start.
     #[error(
         "cannot resume with another {setting}: the training was started with {}, now it is {}; start a \
          new training for that",
@@ -132,9 +132,9 @@ pub enum TrainError {
     Mismatch {
         /// The setting that differs.
         setting: String,
-        /// Its value at the start of the training.
+        /// Value at the start of the training.
         stored: String,
-        /// Its value now.
+        /// Value now.
         given: String,
     },
     /// Every stored state is damaged.
@@ -145,7 +145,7 @@ pub enum TrainError {
     NoValidState {
         /// The folder with the checkpoints.
         folder: PathBuf,
-        /// What is wrong with the newest one.
+        /// Problem of the newest one.
         newest: Box<TrainError>,
     },
     /// One file of a stored state is damaged.
@@ -161,24 +161,24 @@ pub enum TrainError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Hosts of the cluster failed, or there are none any more.
+    /// Hosts of the cluster failed, or none are left.
     #[error(transparent)]
     Remote(#[from] RemoteError),
     /// The threads for the rollouts cannot be started.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
-        /// Number of threads asked for.
+        /// Requested number of threads.
         threads: usize,
-        /// What the operating system says.
+        /// Error of the operating system.
         reason: String,
     },
 }
 
 impl TrainError {
-    /// Whether the input was wrong (exit status 2). Otherwise the training failed (exit status 1).
+    /// Returns true if the input was wrong (exit status 2). Otherwise the training failed (exit status 1).
     #[must_use]
     pub fn is_bad_input(&self) -> bool {
         match self {

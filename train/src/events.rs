@@ -63,8 +63,8 @@ pub(crate) enum HyperParameter {
     Text(String),
 }
 
-/// An event file whose failure costs the curves, not the training. After the first error it
-/// writes nothing more, because a file with a torn record must not be continued.
+/// An event file whose failure loses the curves, but does not end the training. After the first error it writes nothing
+/// more, because a file with a torn record must not be continued.
 pub(crate) struct Events {
     file: Option<EventFile>,
     failure: Option<io::Error>,

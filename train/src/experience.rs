@@ -1,4 +1,4 @@
-//! What the workers have experienced: a replay for every number of ports that their switches have.
+//! The experience of the workers: a replay for every number of ports that their switches have.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use rand::Rng as _;
 use crate::TrainConfig;
 use crate::rollout::Experienced;
 
-/// Fewest transitions of a batch from switches with many ports.
+/// Smallest number of transitions of a batch from switches with many ports.
 const LEAST_ROWS: usize = 4;
 
 /// The replays. In a training with one scenario of one switch there is one.
@@ -23,7 +23,7 @@ pub(crate) struct Experience {
     places: Places,
 }
 
-/// Where the transitions of every switch of every worker go.
+/// The streams of the transitions of every switch of every worker.
 #[derive(Clone, Debug)]
 struct Places {
     /// Numbers of ports of the replays.
@@ -35,9 +35,9 @@ struct Places {
 }
 
 impl Places {
-    /// Streams are numbered through the workers for the first switch with as many ports, then for the second
-    /// and so on: with an even number of workers, the switches of a worker are in one half of the
-    /// experience, as they share its traffic.
+    /// Assigns the streams. They are numbered through the workers for the first switch with as many ports, then for the
+    /// second and so on. So with an even number of workers, the switches of a worker are in one half of the experience,
+    /// because they share its traffic.
     fn new(config: &TrainConfig) -> Places {
         let workers = 0..config.rollout.workers;
         let ports_of = |worker| config.scenario_of(worker).ports_by_switch();
@@ -75,7 +75,7 @@ impl Places {
         self.streams.iter().sum()
     }
 
-    /// The capacity is shared by the switches of all workers.
+    /// Returns the shapes of the replays. The capacity is shared by the switches of all workers.
     fn shapes(&self, config: &TrainConfig) -> Vec<ReplayShape> {
         let all = self.all_streams() as u128;
         let pairs = self.ports.iter().zip(&self.streams);
@@ -91,7 +91,8 @@ impl Places {
         pairs.map(shape).collect()
     }
 
-    /// The batch size holds for the first number of ports; with others a batch has about as many ports in all.
+    /// Returns the transitions of a batch. The batch size holds for the first number of ports; with other numbers a
+    /// batch has about as many ports in total.
     fn rows(&self, config: &TrainConfig) -> Vec<usize> {
         let batch = config.sac.batch_size;
         let rows = |&own: &usize| match own == self.ports[0] {
@@ -123,7 +124,7 @@ impl Experience {
         shapes.map(Replay::memory).fold(0, u64::saturating_add)
     }
 
-    /// Takes what a switch of a worker experienced.
+    /// Stores the experience of a switch of a worker.
     pub(crate) fn take(&mut self, worker: usize, experienced: &Experienced) {
         match experienced {
             Experienced::First { agent, frame } => {
@@ -137,7 +138,7 @@ impl Experience {
         }
     }
 
-    /// Hands out all that the switches have experienced since the last call, for each number of ports.
+    /// Returns all transitions that the switches have recorded since the last call, for each number of ports.
     pub(crate) fn take_new(&mut self) -> Vec<Rollout> {
         self.replays.iter_mut().map(Replay::take_new).collect()
     }
@@ -147,8 +148,8 @@ impl Experience {
         self.replays.iter().map(Replay::len).sum()
     }
 
-    /// Whether a batch can be drawn from a replay. Switches of one kind may never have to decide: where there are
-    /// two leaves, no port of a spine gets more than it can send.
+    /// Returns true if a batch can be drawn from a replay. Switches of one kind may never have to decide: with two
+    /// leaves, no port of a spine gets more than it can send.
     pub(crate) fn is_ready(&self) -> bool {
         self.ready().next().is_some()
     }
@@ -159,9 +160,9 @@ impl Experience {
         pairs.filter_map(|(number, (replay, &rows))| replay.is_ready(rows).then_some(number))
     }
 
-    /// Draws the batch of update `number`. The workers take turns, and so do the switches of each: it comes
-    /// from the switches that have as many ports as that whose turn it is, or from the first ones that have
-    /// decided enough, if those have not.
+    /// Draws the batch of update `number`. The workers take turns, and so do the switches of each. The batch comes from
+    /// the switches with as many ports as the switch whose turn it is. If these have not decided enough, it comes from
+    /// the first ones that have.
     pub(crate) fn sample(&mut self, number: u64, n_step: usize, batch: &mut Batch) {
         let workers = self.places.of.len() as u64;
         let worker = &self.places.of[index(number % workers)];
@@ -182,14 +183,14 @@ impl Experience {
         own.iter().map(deviation).sum::<f64>() / own.len() as f64
     }
 
-    /// Multiplies the rewards that are held of a worker.
+    /// Multiplies the stored rewards of a worker.
     pub(crate) fn scale(&mut self, worker: usize, factor: f32) {
         for &(replay, stream) in &self.places.of[worker] {
             self.replays[replay].scale_rewards(stream, factor);
         }
     }
 
-    /// Writes `replay.bin`, and `replay-1.bin` and so on where there are more.
+    /// Writes `replay.bin`, followed by `replay-1.bin` and so on if there are more replays.
     pub(crate) fn save(&self, folder: &Path) -> Result<(), ReplayError> {
         let mut numbered = self.replays.iter().enumerate();
         numbered.try_for_each(|(number, replay)| replay.save(&folder.join(file(number))))
@@ -206,7 +207,7 @@ impl Experience {
         })
     }
 
-    /// Whether there is a stream for every switch of so many workers.
+    /// Returns true if there is a stream for every switch of so many workers.
     pub(crate) fn fits(&self, workers: usize) -> bool {
         let streams: usize = self.replays.iter().map(Replay::streams).sum();
         streams == self.places.all_streams() && self.places.of.len() == workers

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 /// Ornstein-Uhlenbeck process (Uhlenbeck and Ornstein, Physical Review 36, 1930) seen at the instants of
 /// decisions.
 ///
-/// What a port does for a few milliseconds hardly changes any flow's completion. Held for longer than a
-/// round trip it does, so that the effect of an action stands out of chance the more, while the policy of
-/// every single decision stays the same.
+/// An action of a few milliseconds hardly changes any flow's completion, but an action held for longer than a round
+/// trip does. So the effect of an action stands out from the noise of the traffic, while the policy of every single
+/// decision stays the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Noise {
     values: Vec<f32>,
@@ -81,7 +81,7 @@ mod tests {
     fn without_a_time_constant_every_draw_is_new() {
         let white = series(0.0, Some(Time::from_ms(5)));
         assert!(moments(&white, 1).abs() < 0.01);
-        // The values are those of the stream itself, which results of white noise depend on.
+        // The values are those of the stream itself, on which results of white noise depend.
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
         let plain: Vec<f32> = (0..32).map(|_| standard_normal(&mut rng)).collect();
         assert_eq!(white[..2].concat(), plain);

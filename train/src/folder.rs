@@ -24,7 +24,7 @@ pub(crate) struct RunFolder {
     path: PathBuf,
     lock: Lock,
     folder: File,
-    /// Opened when it is there.
+    /// Opened once the folder exists.
     checkpoints: Option<File>,
 }
 
@@ -69,7 +69,7 @@ impl RunFolder {
 
     fn lock(path: &Path) -> Result<Self, TrainError> {
         let lock = Lock::take(&path.join(LOCK)).map_err(|error| match error.kind() {
-            // The folder may come from somebody else: what a link points to is nobody's lock.
+            // The folder may come from somebody else, so the target of a link is not our lock.
             io::ErrorKind::InvalidInput => not_a_run(path, format!("{LOCK}: {error}")),
             _ => TrainError::folder(path)(error),
         })?;
@@ -81,8 +81,8 @@ impl RunFolder {
         })
     }
 
-    /// Watches the folder of the checkpoints, which must be there, from the first call on. One that was
-    /// made again while a state was written is another.
+    /// Watches the folder of the checkpoints, which must exist, from the first call on. A folder that was made again
+    /// while a state was written counts as another one.
     pub(crate) fn watch_checkpoints(&mut self) -> Result<(), TrainError> {
         if self.checkpoints.is_some() {
             return Ok(());
@@ -92,13 +92,13 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Whether the folder is still where it was. The path to it may have links.
+    /// Returns true if the folder is still in its place. The path to it may have links.
     pub(crate) fn is_there(&self) -> bool {
         let path = self.path.canonicalize();
         path.is_ok_and(|path| is_at(&self.folder, &path))
     }
 
-    /// What this process has in the folder and is there no more.
+    /// Returns the files and folders of this process that are missing from the folder.
     pub(crate) fn lost(&self) -> Vec<&'static str> {
         let lock = self.lock.is_at(&self.path.join(LOCK));
         let checkpoints = match &self.checkpoints {
@@ -159,8 +159,7 @@ impl RunFolder {
         files::replace(&path, json.as_bytes()).map_err(TrainError::io(&path))
     }
 
-    /// What a training that begins anew in this folder would replace, in words; none where there is
-    /// nothing of worth.
+    /// Returns a description of the results that a new training in this folder would replace; `None` if there are none.
     pub(crate) fn earlier_results(&self) -> Option<String> {
         let rows = match rows(&self.path.join(METRICS)) {
             0 => None,
@@ -173,7 +172,7 @@ impl RunFolder {
     }
 }
 
-/// The files and folders in `path` that have names of a training's.
+/// Returns the files and folders in `path` with names that a training uses.
 fn files_of_a_run(path: &Path) -> Result<Vec<PathBuf>, TrainError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(path).map_err(TrainError::io(path))? {
@@ -207,7 +206,7 @@ fn check_origin(path: &Path) -> Result<(), TrainError> {
     for entry in fs::read_dir(&checkpoints).into_iter().flatten() {
         let name = entry.map_err(TrainError::io(&checkpoints))?.file_name();
         let name = name.to_string_lossy();
-        // Names with a dot in front are of checkpoints that were being written.
+        // Names with a leading dot belong to checkpoints that were being written.
         if !(name == "best" || name.starts_with("step-") || name.starts_with('.')) {
             return Err(not_a_run(path, format!("{CHECKPOINTS}/{name} is there")));
         }
@@ -222,7 +221,7 @@ fn not_a_run(path: &Path, found: String) -> TrainError {
     }
 }
 
-/// Complete rows of a table, without its header; 0 where there is none.
+/// Returns the number of complete rows of a table, without its header; 0 if there is no table.
 fn rows(table: &Path) -> u64 {
     let complete = |line: &io::Result<Vec<u8>>| line.is_ok();
     let lines =
@@ -239,7 +238,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A new table with this first line. It takes the place of what is there.
+    /// Creates a table with this first line. It replaces an existing file.
     pub(crate) fn create(path: PathBuf, header: &str) -> Result<Self, TrainError> {
         // The old file may be a link, which is not followed.
         let file = match fs::remove_file(&path) {
@@ -256,8 +255,8 @@ impl Table {
         Ok(table)
     }
 
-    /// Opens the table and cuts it back to `bytes`. Where [`Table::problem`] finds one, complete rows
-    /// that are left stay, and a table without its header begins anew.
+    /// Opens the table and cuts it back to `bytes`. If [`Table::problem`] finds a problem, complete rows that are left
+    /// stay, and a table without its header begins anew.
     pub(crate) fn reopen(path: PathBuf, bytes: u64, header: &str) -> Result<Self, TrainError> {
         let bytes = match Self::problem(&path, bytes, header) {
             None => bytes,
@@ -272,7 +271,7 @@ impl Table {
         Ok(Self { path, file, bytes })
     }
 
-    /// Why a table of `bytes` bytes with this first line is not to be had from `path`.
+    /// Returns the reason why `path` does not hold a table of `bytes` bytes with this first line; `None` if it does.
     pub(crate) fn problem(path: &Path, bytes: u64, header: &str) -> Option<String> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let length = match fs::symlink_metadata(path) {
@@ -295,7 +294,7 @@ impl Table {
         }
     }
 
-    /// Bytes up to the last line end among the first `bytes`; 0 if the first line is another.
+    /// Returns the bytes up to the last line end among the first `bytes`; 0 if the first line is another.
     fn complete(path: &Path, bytes: u64, header: &str) -> io::Result<u64> {
         let plain = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
         if !plain {
@@ -316,7 +315,7 @@ impl Table {
         }
     }
 
-    /// Whether the file at the path is this table, with all of its rows and no others.
+    /// Returns true if the file at the path is this table, with all of its rows and no others.
     pub(crate) fn is_there(&self) -> bool {
         let length = self.file.metadata().map(|metadata| metadata.len());
         is_at(&self.file, &self.path) && length.is_ok_and(|length| length == self.bytes)
@@ -351,7 +350,7 @@ mod tests {
         assert!(refused.to_string().contains("--force"), "{refused}");
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
 
-        // Without files of a training's names, and then as a training leaves it.
+        // First without files that have names of a training's, and then as a training leaves it.
         drop(RunFolder::create(root.path(), true).unwrap());
         fs::write(root.path().join("metrics.csv"), "old").unwrap();
         fs::create_dir_all(root.path().join("checkpoints/step-10")).unwrap();

@@ -1,4 +1,4 @@
-//! The algorithm that learns, behind what the training loop needs of it.
+//! The algorithm that learns, behind one interface for the training loop.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::{TrainConfig, TrainError};
 pub(crate) enum Learner {
     Sac(PortSac),
     Ppo(Ppo),
-    /// It learns nothing but to act as the rule that was found.
+    /// Only imitates the rule that was found.
     Cma(Imitator),
 }
 
@@ -122,7 +122,7 @@ impl Learner {
         }
     }
 
-    /// Goes on from these weights, where it is of a kind that does.
+    /// Continues from these weights, if the learner is of a kind that can.
     pub(crate) fn set_weights(&mut self, weights: &ActorWeights) {
         match self {
             Self::Sac(sac) => sac.set_weights(weights),
@@ -163,7 +163,7 @@ pub(crate) fn learn_from(
     }
 }
 
-/// Learns from what came since the last call.
+/// Learns from the decisions since the last call.
 pub(crate) fn learn_from_newest(replay: &mut Experience, ppo: &mut Ppo) -> Learned {
     let before = ppo.updates();
     let round = ppo.learn(&replay.take_new());

@@ -13,9 +13,9 @@
 //! | `checkpoints/step-N/` | the whole state after N decisions; the last two are kept |
 //! | `checkpoints/best/` | the best actor on the validation traces, as shipped |
 //!
-//! [`resume`] continues from the newest valid state. The result is the same, bit for bit, as that
-//! of a training without the interruption, where the learner computes on the processor. What another
-//! [device](Controls::device) computes depends on its make and driver; a training may go on on any.
+//! [`resume`] continues from the newest valid state. If the learner computes on the processor, the result is the same,
+//! bit for bit, as that of a training without the interruption. Results of another [device](Controls::device) depend on
+//! its make and driver. A training may continue on any device.
 //!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;
@@ -108,21 +108,20 @@ fn baselines(scenario: &Scenario) -> &'static [&'static str] {
     }
 }
 
-/// How a caller controls a running training.
+/// The controls of a running training.
 #[derive(Clone, Copy, Debug)]
 pub struct Controls<'a> {
     /// Set it to end the training after the current round. The state is then stored.
     pub stop: &'a AtomicBool,
     /// No progress bar and no lines on standard error, except for warnings.
     pub quiet: bool,
-    /// Where the learner computes. Workers and validation always compute on the processor.
+    /// Device of the learner. Workers and validation always compute on the processor.
     pub device: DeviceChoice,
-    /// Hosts that play the rounds and run the simulations in place of this process; the result is the same, bit for
-    /// bit.
+    /// Hosts that play the rounds and run the simulations instead of this process; the result is the same, bit for bit.
     pub cluster: Option<&'a Cluster>,
 }
 
-/// How a training ended.
+/// The end of a training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -132,7 +131,7 @@ pub enum Status {
     Interrupted,
 }
 
-/// A path as text. Names of files may have bytes that are none.
+/// Serialises a path as text. File names may have bytes that are not text.
 fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }
@@ -140,7 +139,7 @@ fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S:
 /// The outcome of a training.
 #[derive(Clone, Debug, Serialize)]
 pub struct TrainSummary {
-    /// How it ended.
+    /// End of the training.
     pub status: Status,
     /// The run folder.
     #[serde(serialize_with = "as_text")]
@@ -153,9 +152,9 @@ pub struct TrainSummary {
     pub updates: u64,
     /// Episodes finished.
     pub episodes: u64,
-    /// Simulations run: those of the search that it started with, the episodes, those that were not finished among them, each with the unlimited
-    /// buffer beside it where rewards are measured from that, and the validations with DT. The table at
-    /// the end is not counted.
+    /// Number of simulations: those of the search that it started with, the episodes, including unfinished ones, and
+    /// the validations with DT. Where rewards are measured from the unlimited buffer, every episode counts twice. The
+    /// table at the end is not counted.
     pub simulations: u64,
     /// Wall-clock seconds spent in rounds.
     pub elapsed_s: f64,
@@ -177,8 +176,8 @@ pub struct ResumeOptions {
     pub threads: Option<usize>,
     /// Settings that the training must have, else the resume is an error.
     pub expected: Expected,
-    /// Go on also where results of the training are missing: rows of `metrics.csv`, the best actor, or
-    /// every stored state, in which case the training starts again.
+    /// Continue even if results of the training are missing: rows of `metrics.csv`, the best actor, or every stored
+    /// state. Without a state the training starts again.
     pub force: bool,
 }
 
@@ -193,11 +192,11 @@ pub struct Expected {
     pub objective: Option<Objective>,
     /// The heuristic whose α is set.
     pub low_level: Option<BasePolicy>,
-    /// What decisions set.
+    /// Outputs that decisions set.
     pub actions: Option<ActionSet>,
     /// The algorithm that learns.
     pub algorithm: Option<Algorithm>,
-    /// What the weights start from.
+    /// Initial weights.
     pub start: Option<Start>,
     /// The number of workers.
     pub workers: Option<usize>,
@@ -210,7 +209,7 @@ pub struct Expected {
 /// Settings, device and folder are checked before anything is written.
 ///
 /// # Errors
-/// See [`TrainError`]; [`is_bad_input`](TrainError::is_bad_input) tells the caller's mistakes.
+/// See [`TrainError`]; [`is_bad_input`](TrainError::is_bad_input) identifies the caller's mistakes.
 pub fn train(mut config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSummary, TrainError> {
     config.validate()?;
     config.settle();
@@ -225,8 +224,8 @@ pub fn train(mut config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSu
 /// Continues the training in the run folder `dir` from its newest valid state.
 ///
 /// # Errors
-/// As [`train`]. Also when there is nothing to resume, when no stored state is valid, when results of
-/// the training are missing, and when settings differ from those that it was started with.
+/// Same as [`train`]. Also when there is nothing to resume, when no stored state is valid, when results of the training
+/// are missing, and when settings differ from those at its start.
 pub fn resume(
     dir: &Path,
     options: &ResumeOptions,
@@ -271,7 +270,7 @@ pub fn resume(
     run_to_end(trainer, &mut output, controls)
 }
 
-/// Refuses to go on where results are missing; with `force` says which, and does.
+/// Refuses to continue if results are missing. With `force` it reports which, and continues.
 fn accept_loss(
     folder: &RunFolder,
     console: &Console,
@@ -367,7 +366,7 @@ fn begin(
     run_to_end(trainer, &mut output, controls)
 }
 
-/// The run folder's log says where the learner computes, unless it is the processor.
+/// Writes the learner's device into the run folder's log, unless it is the processor.
 fn tell_device(console: &Console, device: &OpenDevice, controls: &Controls<'_>) {
     if controls.device != DeviceChoice::Cpu {
         console.say(&format!(
@@ -472,7 +471,7 @@ fn final_table(trainer: &Trainer, output: &Output) -> Result<Option<Evaluation>,
     Ok(Some(evaluation))
 }
 
-/// Tells how the best actor does in each scenario of a mixture, on these validation traces.
+/// Reports the comparison of the best actor in each scenario of a mixture, on these validation traces.
 fn tell_by_scenario(
     trainer: &Trainer,
     output: &Output,

@@ -1,4 +1,4 @@
-//! Which settings make a training, and whether it fits into the memory of the machine.
+//! Checks of a training's settings, and of its memory against that of the machine.
 
 use bufgym_agents::{Batch, Transition, UpdateMetrics};
 use bufgym_env::control::RewardBaseline;
@@ -20,7 +20,7 @@ const MAX_COUNT: u64 = 1_000_000_000_000_000;
 const MAX_SEED: u64 = i64::MAX.unsigned_abs();
 /// Shortest and longest time constants, seconds.
 const TIME_CONSTANTS: (f64, f64) = (1e-6, 1e6);
-/// Bytes that an update holds per transition and port, beside the batch: measured are 20 kB.
+/// Bytes that an update holds per transition and port, in addition to the batch: 20 kB are measured.
 const ACTIVATIONS: u64 = 10_000;
 /// Longest budget, minutes: 19 years.
 pub const MAX_MINUTES: f64 = 1e7;
@@ -211,7 +211,7 @@ impl TrainConfig {
         )
     }
 
-    /// What the training needs of memory, as far as it follows from the settings.
+    /// Returns the memory that the training needs, as far as it follows from the settings.
     #[must_use]
     pub fn memory(&self) -> Estimate {
         let (rollout, learner) = (&self.rollout, &self.learner);

@@ -57,7 +57,7 @@ const UNITS: f64 = 1e4;
 pub struct LinearConfig {
     /// Switch, transport and traffic.
     pub scenario: Scenario,
-    /// What the rule is judged by: its [metric](Metric::of).
+    /// Objective whose [metric](Metric::of) judges the rule.
     pub objective: Objective,
     /// The heuristic whose α the rule sets.
     pub low_level: BasePolicy,
@@ -66,7 +66,7 @@ pub struct LinearConfig {
     /// Training traces that choose between the means, at least 1. The parameters of other policies
     /// are tuned on the same traces.
     pub traces: u64,
-    /// At least 1.
+    /// Generations, at least 1.
     pub generations: u64,
     /// Candidates of a generation, at least 2.
     pub candidates: usize,
@@ -75,7 +75,7 @@ pub struct LinearConfig {
 }
 
 impl LinearConfig {
-    /// Everything else as by default; the heuristic is that of a training.
+    /// Returns the default settings; the heuristic is that of a training.
     pub fn new(scenario: Scenario, seed: u64) -> LinearConfig {
         LinearConfig {
             scenario,
@@ -109,14 +109,14 @@ impl LinearConfig {
 /// A mean of the distribution, with its result on the traces that choose.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckedRule {
-    /// Generations before it.
+    /// Generations before this mean.
     pub generation: u64,
-    /// Its weights, rounded; in JSON as in the rule's file.
+    /// Weights, rounded; in JSON as in the rule's file.
     #[serde(flatten)]
     pub weights: LinearRule,
-    /// How it compares with DT (α = 1).
+    /// Comparison with DT (α = 1).
     pub result: Validation,
-    /// Mean over the traces of its mean FCT over DT's.
+    /// Mean over the traces of the rule's mean FCT over DT's.
     pub fct_ratio_to_dt: f64,
 }
 
@@ -153,15 +153,15 @@ impl LinearTuning {
 /// A finished generation.
 #[derive(Clone, Copy, Debug)]
 pub struct Generation<'a> {
-    /// Its number, from 1.
+    /// Number of the generation, from 1.
     pub number: u64,
-    /// The lowest cost of its candidates, on its own traces: the metric relative to DT's.
+    /// Lowest cost of the candidates, on the generation's own traces: the metric relative to DT's.
     pub best: f64,
-    /// Their mean cost.
+    /// Mean cost of the candidates.
     pub mean: f64,
-    /// The step size after it.
+    /// Step size after the generation.
     pub step: f64,
-    /// The mean of the distribution after it, where it was measured.
+    /// Mean of the distribution after the generation, if it was measured.
     pub checked: Option<&'a CheckedRule>,
 }
 
@@ -214,7 +214,7 @@ pub fn tune_linear(
     })
 }
 
-/// `[outputs * LINEAR]`
+/// Returns the start of the search, `[outputs * LINEAR]`.
 fn start(actions: ActionSet) -> Vec<f64> {
     let mut start = vec![0.0; actions.outputs() * LINEAR];
     let second = match actions {

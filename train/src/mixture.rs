@@ -11,9 +11,9 @@ use crate::config::{Budget, RolloutConfig, Start, StartConfig, TrainConfig, buil
 /// The name of the mixture that is built in.
 pub const MIXED: &str = "mixed";
 
-/// Its switches: a preset and what is changed in it. They differ in ports (4 to 96), line rate (1 to
-/// 100 Gbit/s), buffer, minimum retransmission timeout, senders and load. Those with many ports or fast
-/// links have fewer flows, so that all take about the same time to simulate.
+/// The switches of the mixture: presets with changed settings. They differ in ports (4 to 96), line rate (1 to 100
+/// Gbit/s), buffer, minimum retransmission timeout, senders and load. Switches with many ports or fast links have fewer
+/// flows, so that all take about the same time to simulate.
 const CELLS: [(&str, &[&str]); 16] = [
     ("ndt-16x1g", &[]),
     ("ndt-16x1g", &["load=0.2..0.8"]),
@@ -68,7 +68,7 @@ const CELLS: [(&str, &[&str]); 16] = [
 /// The scenarios of the mixture [`MIXED`].
 ///
 /// # Errors
-/// None as long as the presets are as they are.
+/// None while the presets are valid.
 pub fn mixed() -> Result<Vec<Scenario>, ScenarioError> {
     let scenario = |&(preset, changes): &(&str, &[&str])| {
         let mut scenario = Scenario::preset(preset)?;
@@ -84,13 +84,13 @@ pub fn mixed() -> Result<Vec<Scenario>, ScenarioError> {
 
 /// The settings of a training on the mixture [`MIXED`] where no others are given.
 ///
-/// The heuristic drops early from the second packet of a queue on where a decision says so, so that a decision can
-/// tell switches apart by their queues. The search begins from α = 32 and early drop that grows with the port's queue
-/// and with the occupancy of the buffer: from constants it finds nothing better than they are, because generations
-/// have a few traces of every switch only. `docs/lab/2026-11-27-learning.md` has the numbers.
+/// If a decision says so, the heuristic drops early from the second packet of a queue on. So a decision can distinguish
+/// switches by their queues. The search begins from α = 32 and early drop that grows with the port's queue and with the
+/// occupancy of the buffer. From constants it finds nothing better, because generations have only a few traces of every
+/// switch. `docs/lab/2026-11-27-learning.md` has the numbers.
 ///
 /// # Errors
-/// As [`mixed`].
+/// Same as [`mixed`].
 pub fn mixed_config() -> Result<TrainConfig, ScenarioError> {
     let mut config = TrainConfig {
         low_level: built_in(LOW_LEVEL),
@@ -111,7 +111,7 @@ pub fn mixed_config() -> Result<TrainConfig, ScenarioError> {
             ..StartConfig::default()
         },
         rollout: RolloutConfig {
-            // Enough to tell the sizes of every scenario's rewards.
+            // Enough to estimate the size of every scenario's rewards.
             learning_starts: 10_000,
             ..RolloutConfig::default()
         },
@@ -122,15 +122,15 @@ pub fn mixed_config() -> Result<TrainConfig, ScenarioError> {
     Ok(config)
 }
 
-/// Takes the rule of [`mixed_config`] out of settings whose decisions set something else, which its weights are not
-/// for. The search then begins as in other trainings.
+/// Removes the rule of [`mixed_config`] from settings whose decisions set other outputs, because its weights do not fit
+/// them. The search then begins as in other trainings.
 pub fn fit_rule(config: &mut TrainConfig) {
     if config.actions() != ActionSet::AlphaEarly && config.start.rule == by_queue_and_occupancy() {
         config.start.rule = Vec::new();
     }
 }
 
-// Places of features in a rule's weights for one output.
+// Indices of features in a rule's weights for one output.
 const QUEUE: usize = 1;
 const OCCUPANCY: usize = 3;
 

@@ -128,7 +128,7 @@ pub(crate) struct Rollouts {
     timeouts: Option<f64>,
     /// Standard deviation of log2 α over the ports with traffic, as a mean over decisions.
     spread: Option<f64>,
-    /// By level of α, and of early drop where decisions set it.
+    /// Counts by level, of α, and of early drop if decisions set it.
     actions: [u64; LEVELS],
     early: [u64; LEVELS],
 }
@@ -189,7 +189,7 @@ pub(crate) struct Clock {
 /// One round.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RoundReport {
-    /// After the round.
+    /// Counters after the round.
     pub(crate) counters: Counters,
     /// Decisions of this round.
     pub(crate) decisions: u64,
@@ -197,7 +197,7 @@ pub(crate) struct RoundReport {
     pub(crate) replay: u64,
     pub(crate) learning: Learning,
     pub(crate) rollouts: Rollouts,
-    /// Of the actor that the round began with.
+    /// Validation of the actor that the round began with.
     pub(crate) validation: Option<ValidationResult>,
     /// The best validation value so far.
     pub(crate) best: Option<f64>,
@@ -285,7 +285,7 @@ impl RoundReport {
         ]
     }
 
-    /// Short text beside the progress bar.
+    /// Returns a short text next to the progress bar.
     pub(crate) fn status(&self) -> String {
         let [(_, steps), _, (_, updates), ..] = self.speeds();
         let best = self
@@ -356,8 +356,8 @@ pub(crate) struct Curves {
 }
 
 impl Curves {
-    /// Opens all three in `folder`. `bytes` are the lengths that `metrics.csv` and `perf.csv` are
-    /// cut back to; a table with length 0 begins anew, and one that is too short keeps its rows. `restart_at` is the first step of a resumed
+    /// Opens all three in `folder`. `bytes` are the lengths to which `metrics.csv` and `perf.csv` are cut back. A table
+    /// with length 0 begins anew, and one that is too short keeps its rows. `restart_at` is the first step of a resumed
     /// run.
     pub(crate) fn open(
         folder: &Path,
@@ -371,14 +371,14 @@ impl Curves {
         })
     }
 
-    /// Why `metrics.csv` and `perf.csv` cannot be cut back to these lengths.
+    /// Returns the reasons why `metrics.csv` and `perf.csv` cannot be cut back to these lengths.
     pub(crate) fn problems(folder: &Path, bytes: (u64, u64)) -> (Option<String>, Option<String>) {
         let metrics = Table::problem(&folder.join(METRICS_FILE), bytes.0, METRICS);
         let perf = Table::problem(&folder.join(PERF_FILE), bytes.1, PERF);
         (metrics, perf)
     }
 
-    /// The tables that are not where they were written.
+    /// Returns the tables that are missing or replaced.
     pub(crate) fn lost(&self) -> Vec<&'static str> {
         let tables = [(METRICS_FILE, &self.metrics), (PERF_FILE, &self.perf)];
         let lost = tables.into_iter().filter(|(_, table)| !table.is_there());
@@ -452,7 +452,7 @@ impl Curves {
     }
 }
 
-/// Every setting but the scenario's, by its name in the configuration.
+/// Returns every setting except those of the scenario, by its name in the configuration.
 fn hyper_parameters(config: &TrainConfig) -> Vec<(String, HyperParameter)> {
     fn flatten(prefix: &str, table: &toml::Table, out: &mut Vec<(String, HyperParameter)>) {
         for (key, value) in table {

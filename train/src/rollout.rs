@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::TrainConfig;
 use crate::exploration::Noise;
 
-/// The largest action that a number before tanh stands for: at the ends of the range there is none.
+/// Largest action before atanh, which has no value at the ends of the range.
 const LARGEST_ACTION: f32 = 1.0 - f32::EPSILON;
 
 /// One environment with its random stream and the rollout of the current round. Its agents are the switches
@@ -33,30 +33,30 @@ pub(crate) struct Worker {
     action: Vec<f32>,
     /// The action before tanh.
     raw: Vec<f32>,
-    /// Rewards are multiplied with this, so that those of several scenarios are of one size.
+    /// Factor of the rewards, which brings those of several scenarios to one size.
     scale: f32,
     played: Played,
 }
 
-/// What a worker did in a round.
+/// The results of a worker in a round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Played {
-    /// What its switches experienced, in order.
+    /// Experience of its switches, in order.
     pub(crate) rollout: Vec<Experienced>,
     /// The episodes that ended.
     pub(crate) episodes: Vec<EpisodeStats>,
-    /// How much the actions differ between ports.
+    /// Differences of the actions between ports.
     pub(crate) spread: Spread,
-    /// How long the decisions took on their thread.
+    /// Duration of the decisions on their thread.
     pub(crate) busy: Duration,
 }
 
-/// What a switch of a worker has experienced.
+/// An item of a switch's experience.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Experienced {
-    /// Its first frame ever.
+    /// First frame of the switch ever.
     First { agent: usize, frame: Frame },
-    /// A decision, with what it led to.
+    /// A decision and its outcome.
     Decision {
         agent: usize,
         transition: Transition,
@@ -73,7 +73,7 @@ impl Experienced {
     }
 }
 
-/// A switch of a worker: what it has decided and what of that is not in the replay yet.
+/// Agent slot of a worker, one per switch: its noise, and its decision that is not in the replay yet.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Seat {
     noise: Noise,
@@ -89,25 +89,25 @@ struct Decided {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Pending {
-    /// It has had no turn yet.
+    /// The switch has had no turn yet.
     Unseen,
-    /// It has decided, and the interval goes on.
+    /// The switch has decided, and the interval continues.
     Interval(Decided),
-    /// What it decided last is in the rollout, and it has to decide again.
+    /// The last decision of the switch is in the rollout, and it has to decide again.
     Due,
-    /// The episode ended, and the first frame of its next one is not known yet.
+    /// The episode has ended, and the first frame of the next one is not known yet.
     Ended(Box<Transition>),
 }
 
-/// How much the actions of a round differ between the ports that had traffic: the sum over decisions of the standard
-/// deviation of log2 α over those ports, and the number of decisions with at least two.
+/// Differences of a round's actions between the ports with traffic: the sum over decisions of the standard deviation of
+/// log2 α over those ports, and the number of decisions with at least two such ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spread {
     pub(crate) sum: f64,
     pub(crate) decisions: u64,
 }
 
-/// A worker as it is stored.
+/// Stored state of a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WorkerState {
     rng: Xoshiro256PlusPlus,
@@ -117,7 +117,7 @@ pub(crate) struct WorkerState {
 }
 
 impl WorkerState {
-    /// Multiplies later rewards with `factor` more.
+    /// Multiplies later rewards by another factor `factor`.
     pub(crate) fn scale(&mut self, factor: f32) {
         self.scale *= factor;
     }
@@ -131,7 +131,7 @@ fn environment(options: BufferEnvOptions) -> Result<Box<dyn MultiAgentEnv>, EnvE
 }
 
 impl Worker {
-    /// Worker `index`, not yet in an episode.
+    /// Creates worker `index`, not yet in an episode.
     pub(crate) fn new(config: &TrainConfig, index: usize) -> Result<Self, EnvError> {
         let all = TraceSequence {
             split: Split::Train,
@@ -233,7 +233,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Takes what the environment tells at a turn into the rollout.
+    /// Adds the environment's data at a turn to the rollout.
     fn receive(&mut self) {
         match self.turn {
             Turn::Agent(agent) => self.receive_turn(agent),
@@ -274,7 +274,7 @@ impl Worker {
         }
     }
 
-    /// What a decision led to until now, in an episode that goes on.
+    /// Returns the outcome of a decision until now, in an episode that continues.
     fn transition(&self, agent: usize, decided: Decided) -> Transition {
         let Info {
             port_rewards,
@@ -318,30 +318,30 @@ impl Worker {
         }
     }
 
-    /// Multiplies later rewards with `factor` more.
+    /// Multiplies later rewards by another factor `factor`.
     pub(crate) fn scale(&mut self, factor: f32) {
         self.scale *= factor;
     }
 
-    /// The frame that an agent saw last.
+    /// Returns the newest frame of an agent.
     fn frame(&self, agent: usize) -> Frame {
         let privileged = &self.env.info(agent).privileged;
         Frame::newest(self.env.observation(agent), privileged)
     }
 
-    /// What it did in this round.
+    /// Returns the results of this round.
     pub(crate) fn played(&self) -> &Played {
         &self.played
     }
 
-    /// As [`played`](Worker::played); nothing is left of it here.
+    /// Same as [`played`](Worker::played), but leaves nothing here.
     pub(crate) fn take_played(&mut self) -> Played {
         std::mem::take(&mut self.played)
     }
 }
 
 impl Played {
-    /// Keeps the memory.
+    /// Clears the results and keeps the memory.
     fn clear(&mut self) {
         self.rollout.clear();
         self.episodes.clear();

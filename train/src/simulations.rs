@@ -1,5 +1,5 @@
-//! Simulations of whole traces under one decider, which need nothing from each other: where they run, and in
-//! which order, does not change what they give.
+//! Simulations of whole traces under one decider. They are independent, so neither the place nor the order of the runs
+//! changes their results.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,15 +17,15 @@ use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{Trace, generate};
 use serde::{Deserialize, Serialize};
 
-/// What all simulations of a comparison have in common.
+/// The common settings of all simulations of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "SettingText", into = "SettingText")]
 pub(crate) struct Setting {
     /// The scenarios of the traces, at least one.
     pub(crate) scenarios: Vec<Scenario>,
-    /// What a simulation is measured by.
+    /// Metric of a simulation.
     pub(crate) metric: Metric,
-    /// The heuristic whose α deciders that are no rules set.
+    /// Heuristic whose α is set by deciders other than rules.
     pub(crate) low_level: BasePolicy,
 }
 
@@ -37,21 +37,21 @@ pub(crate) struct TraceRef {
     pub(crate) seed: u64,
 }
 
-/// A trace with what its samples need.
+/// A trace with the data that its samples need.
 pub(crate) struct Known {
     pub(crate) at: TraceRef,
     pub(crate) trace: Trace,
-    /// Only where the metric is about ports.
+    /// Isolated ports, only if the metric is about ports.
     ports: Option<IsolatedPorts>,
 }
 
-/// What decides in a simulation.
+/// The policy that decides in a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Portable", into = "Portable")]
 pub(crate) enum Decider {
     Rule(PolicySpec),
     Linear(Box<LinearRule>),
-    /// It acts on its mean.
+    /// A network, which acts on its mean.
     Network(Arc<ActorWeights>),
 }
 
@@ -62,7 +62,7 @@ pub(crate) enum Ready {
     Network(Box<FastActor>),
 }
 
-/// The sample of a simulation, and how long that took on its thread.
+/// The sample of a simulation, and its duration on its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) sample: Sample,
@@ -70,7 +70,7 @@ pub(crate) struct Measured {
 }
 
 impl Setting {
-    /// Generates a trace, and runs what its samples are relative to.
+    /// Generates a trace, and runs the reference of its samples.
     ///
     /// # Errors
     /// When the scenario is not valid.
@@ -132,10 +132,10 @@ impl Decider {
 }
 
 impl Ready {
-    /// A fresh copy for one run.
+    /// Returns a fresh copy for one run.
     ///
     /// # Panics
-    /// When it is a rule, which has none.
+    /// When it is a rule, which has no controller.
     pub(crate) fn controller(&self) -> Box<dyn Controller> {
         match self {
             Self::Rule(_) => unreachable!("rules decide at every packet"),

@@ -1,11 +1,10 @@
-//! What a training starts from: a linear rule that the network imitates.
+//! The start of a training: a linear rule that the network imitates.
 //!
-//! In front of a training stands a short search over whole traces for the weights of a
-//! [`LinearRule`] (CMA-ES). It ranks rules by what they do in the end, so it finds behaviour that no
-//! single decision shows the worth of, such as giving room to a port only after it has lost packets.
-//! Then the actor is taught to act as the rule does, at first in the states that the rule meets, then
-//! in those that the actor meets itself (DAgger: Ross, Gordon and Bagnell 2011). From there on the
-//! learner goes on with soft actor-critic.
+//! A training begins with a short search over whole traces for the weights of a [`LinearRule`] (CMA-ES). The search
+//! ranks rules by their results on whole traces. So it finds behaviour whose value no single decision shows, such as
+//! giving room to a port only after it has lost packets. Then the actor learns to imitate the rule, at first in the
+//! states that the rule meets, then in those that the actor meets itself (DAgger: Ross, Gordon and Bagnell 2011). From
+//! there on the learner continues with soft actor-critic.
 //!
 //! The search can be stored between any two generations.
 
@@ -29,17 +28,17 @@ use crate::simulations::{Decider, Ready, Setting, TraceRef};
 use crate::validation::ValidationSet;
 use crate::{TrainConfig, TrainError};
 
-/// Share with which the mean of a generation enters its moving average. Costs are noise for a good part, and the mean
-/// follows it; the average does so less. (Polyak and Juditsky 1992)
+/// Share with which the mean of a generation enters its moving average. Costs are largely noise, and the mean follows
+/// it; the average does so less. (Polyak and Juditsky 1992)
 const AVERAGE_SHARE: f64 = 0.2;
 
 /// Index of the first training trace of a search; those of the rollouts begin at 0.
 const FIRST_TRACE: u64 = 1 << 40;
 
-/// Index of the first training trace of the lessons.
+/// Index of the first training trace of the imitation rounds.
 const FIRST_LESSON: u64 = 1 << 41;
 
-/// Generations between two measurements of the mean, and the fewest of a search.
+/// Generations between two measurements of the mean; also the least number of generations of a search.
 pub(crate) const CHECK_EVERY: u64 = 4;
 
 /// Indices in [`LINEAR_FEATURES`](bufgym_models::linear::LINEAR_FEATURES).
@@ -49,7 +48,7 @@ const DROPS_RECENT: usize = 13;
 const ARRIVALS_BEFORE: usize = 14;
 const ACTIONS_MEAN: usize = 15;
 
-/// A search that is not over.
+/// A search that is not finished.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StartSearch {
@@ -67,7 +66,7 @@ pub(crate) struct StartSearch {
 struct Measured {
     generation: u64,
     weights: Vec<f64>,
-    /// As [`ValidationResult::value`](crate::ValidationResult::value).
+    /// Same as [`ValidationResult::value`](crate::ValidationResult::value).
     value: f64,
 }
 
@@ -94,7 +93,7 @@ impl StartSearch {
         })
     }
 
-    /// One generation on traces of its own.
+    /// Runs one generation on traces of its own.
     pub(crate) fn generation(
         &mut self,
         config: &TrainConfig,
@@ -118,12 +117,12 @@ impl StartSearch {
         }
     }
 
-    /// Whether the mean of the last generation has been measured.
+    /// Returns true if the mean of the last generation has been measured.
     pub(crate) fn is_measured(&self) -> bool {
         self.generations().is_multiple_of(CHECK_EVERY)
     }
 
-    /// Measures the mean of the distribution and its average, where that has not been done.
+    /// Measures the mean of the distribution and its average, if that has not been done.
     pub(crate) fn conclude(
         &mut self,
         config: &TrainConfig,
@@ -159,7 +158,7 @@ impl StartSearch {
         self.simulations
     }
 
-    /// Whether its rules have as many weights as those of this program, which earlier ones had not.
+    /// Returns true if its rules have as many weights as those of this program; those of earlier programs may not.
     pub(crate) fn fits(&self, actions: ActionSet) -> bool {
         let weights = actions.outputs() * LINEAR;
         [&self.best.weights[..], &self.average, self.evolution.mean()]
@@ -190,7 +189,7 @@ pub(crate) fn rule_file(config: &TrainConfig, search: &StartSearch) -> LinearFil
 }
 
 impl Measured {
-    /// The one with the lower value; of equals `self`.
+    /// Returns the measurement with the lower value; of equals `self`.
     fn better(self, other: Self) -> Self {
         match other.value < self.value {
             true => other,
@@ -199,12 +198,15 @@ impl Measured {
     }
 }
 
-/// The rules that a search may begin from, unless the settings name one, `[outputs * LINEAR]` each. For α alone:
-/// α = 4 and 32 always, α = 1 but up to 32 where a port has just lost packets, and one with which levels last. Where
-/// early drop is set too, three of its levels with a high α, and one that has no early drop in queues of up to 0.5 %
-/// of the buffer, a gap of 256 at 1.6 % and of 16 from 5 % on; in a network also one that keeps queues short,
-/// α = 1/2 and a gap of 16: senders there need no more, and leave room for answers to queries. Where packets are
-/// lossless: α = 1 at both sides, and three that give lossless packets more room than lossy ones.
+/// Returns the rules that a search may begin from, unless the settings name one, `[outputs * LINEAR]` each.
+///
+/// - α alone: α = 4 and α = 32 always; α = 1, but up to 32 where a port has just lost packets; and a rule whose levels
+/// last.
+/// - With early drop: three of its levels, each with a high α; and no early drop in queues of up to 0.5 % of the
+/// buffer,
+///   a gap of 256 at 1.6 % and of 16 from 5 % on. In a network also a rule that keeps queues short, with α = 1/2 and a
+///   gap of 16: senders there need no more, and it leaves room for answers to queries.
+/// - Lossless packets: α = 1 at both sides, and three rules that give lossless packets more room than lossy ones.
 fn starts(config: &TrainConfig) -> Vec<Vec<f64>> {
     let start = &config.start;
     if !start.rule.is_empty() {
@@ -247,8 +249,8 @@ fn starts(config: &TrainConfig) -> Vec<Vec<f64>> {
     }
 }
 
-/// A high α for a port that has just lost packets, which lasts for some decisions as every level does, and a low one
-/// for what arrives in numbers.
+/// Returns the weights of a rule whose levels last for some decisions: a high α for a port that has just lost packets,
+/// and a low one for a port with many arrivals.
 fn lasting() -> Vec<f64> {
     let mut weights = vec![0.0; LINEAR];
     weights[0] = 0.1;
@@ -258,7 +260,8 @@ fn lasting() -> Vec<f64> {
     weights
 }
 
-/// Simulations of a search of so many generations and of the lessons after it, those of DT included.
+/// Returns the simulations of a search of so many generations and of the following imitation rounds, including those of
+/// DT.
 pub(crate) fn start_simulations(config: &TrainConfig, generations: u64) -> u64 {
     let start = &config.start;
     if generations == 0 && start.rule.is_empty() {
@@ -271,17 +274,17 @@ pub(crate) fn start_simulations(config: &TrainConfig, generations: u64) -> u64 {
         + lesson_simulations(config)
 }
 
-/// Simulations of all lessons.
+/// Returns the simulations of all imitation rounds.
 pub(crate) fn lesson_simulations(config: &TrainConfig) -> u64 {
     config.start.lessons * whole(config, config.start.lesson_traces)
 }
 
-/// Simulations of a generation, those of DT included.
+/// Returns the simulations of a generation, including those of DT.
 pub(crate) fn generation_simulations(config: &TrainConfig) -> u64 {
     (config.start.candidates as u64 + 1) * whole(config, config.search().traces)
 }
 
-/// So many traces, or the next number with which every scenario has its turn equally often.
+/// Rounds a number of traces up so that every scenario has its turn equally often.
 fn whole(config: &TrainConfig, traces: u64) -> u64 {
     traces.next_multiple_of(config.scenarios().len() as u64)
 }
@@ -342,7 +345,7 @@ pub(crate) fn imitate(
     Ok((weights, difference))
 }
 
-/// What the teacher does in the states that the pupil meets, by trace and number of ports.
+/// Returns the teacher's actions in the states that the student meets, by trace and number of ports.
 fn lesson(
     config: &TrainConfig,
     pupil: &Decider,
@@ -369,13 +372,13 @@ fn lesson(
     Ok(met.into_iter().flatten().collect())
 }
 
-/// What the teacher does in the states that the pupil meets on a trace, by number of ports.
+/// Returns the teacher's actions in the states that the student meets on a trace, by number of ports.
 ///
 /// # Errors
-/// When the pupil does not fit the scenario.
+/// When the student does not fit the scenario.
 ///
 /// # Panics
-/// When the pupil is a rule.
+/// When the student is a rule.
 pub(crate) fn lesson_on(
     setting: &Setting,
     at: TraceRef,
@@ -394,12 +397,12 @@ pub(crate) fn lesson_on(
     Ok(pupil.examples)
 }
 
-/// A controller with a teacher, which says at every decision what it would do.
+/// A student controller with a teacher, whose action is recorded at every decision.
 struct Pupil {
     controller: Box<dyn Controller>,
     teacher: LinearRule,
     taught: Vec<f32>,
-    /// One for every number of ports of a switch, in the order in which they are met.
+    /// Examples for every number of ports of a switch, in the order in which they are met.
     examples: Vec<Examples>,
 }
 

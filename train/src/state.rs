@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `state.json` | counters, configuration, best result, and every worker's random stream and environment (trace and actions, which determine a deterministic simulator) |
 //! | `state.sha256` | checksum of `state.json` |
-//! | `replay.bin` | the replay memory, with its checksum; where switches have different numbers of ports, `replay-1.bin` and so on besides |
+//! | `replay.bin` | the replay memory, with its checksum; where switches have different numbers of ports, `replay-1.bin` and so on too |
 //! | `sac/` or `ppo/` | weights, optimisers and all else of the learner; `sac.json` or `ppo.json` has the checksums of the others, `sac.sha256` or `ppo.sha256` that of this file |
 //!
 //! So a changed byte in any file is noticed.
@@ -30,12 +30,12 @@ const FORMAT_VERSION: u32 = 3;
 const STATE: &str = "state.json";
 const CHECKSUM: &str = "state.sha256";
 const PREFIX: &str = "step-";
-/// Most bytes of the file with a SHA-256.
+/// Largest size of the file with a SHA-256, bytes.
 const MAX_CHECKSUM: u64 = 1_024;
-/// Most bytes of `state.json`: the actions of 4,096 long episodes.
+/// Largest size of `state.json`, bytes: the actions of 4,096 long episodes.
 const MAX_STATE: u64 = 4 << 30;
 
-/// Everything but the learner and its replay.
+/// Everything except the learner and its replay.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct State {
@@ -45,7 +45,7 @@ pub(crate) struct State {
     pub(crate) config: String,
     pub(crate) counters: Counters,
     pub(crate) best: Option<Best>,
-    /// The search that the training starts with, while it is not over.
+    /// The search that the training starts with, until it is finished.
     #[serde(default)]
     pub(crate) start: Option<StartSearch>,
     /// Lengths of the tables in bytes. A resume cuts off everything after them.
@@ -70,7 +70,7 @@ pub(crate) struct Counters {
     pub(crate) episode_decisions: u64,
     /// Packets forwarded in the finished episodes.
     pub(crate) packets: u64,
-    /// Simulations of the search that the training started with, and of the lessons after it.
+    /// Simulations of the search that the training started with, and of the following imitation rounds.
     #[serde(default)]
     pub(crate) start_simulations: u64,
     /// Wall-clock seconds of training.
@@ -80,11 +80,11 @@ pub(crate) struct Counters {
 /// The best actor so far, in `checkpoints/best`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
-    /// Decisions before it.
+    /// Decisions before this actor.
     pub decisions: u64,
-    /// Updates before it.
+    /// Updates before this actor.
     pub updates: u64,
-    /// Its validation result.
+    /// Validation result of this actor.
     pub result: ValidationResult,
 }
 
@@ -156,7 +156,7 @@ impl State {
         };
         let expected = input::read_text(&folder.join(CHECKSUM), MAX_CHECKSUM)
             .map_err(|error| damaged(format!("{CHECKSUM}: {error}")))?;
-        // Hashed first, so that a file that is not right is not taken into memory.
+        // Hashed first, so that a damaged file is not loaded into memory.
         let found = sha256_of_file(&path, MAX_STATE).map_err(|error| damaged(error.to_string()))?;
         if found != expected {
             return Err(damaged(format!(
@@ -217,8 +217,8 @@ impl Stored {
         }
     }
 
-    /// The newest state that can be read, or `None` where none has been stored, or with `force` where
-    /// all are damaged. Damaged states are reported to `warn` and renamed, not removed.
+    /// Returns the newest state that can be read. Returns `None` if none has been stored, or, with `force`, if all are
+    /// damaged. Damaged states are reported to `warn` and renamed, not removed.
     pub(crate) fn newest(
         checkpoints: &Path,
         device: &Device,

@@ -42,7 +42,7 @@ pub(crate) struct Trainer {
     config: TrainConfig,
     pool: ThreadPool,
     device: Device,
-    /// Hosts that simulate in place of the pool.
+    /// Hosts that simulate instead of the pool.
     cluster: Option<Cluster>,
     learner: Learner,
     replay: Experience,
@@ -51,13 +51,13 @@ pub(crate) struct Trainer {
     crew: Crew,
     counters: Counters,
     best: Option<Best>,
-    /// Whether a search for the rule to start from is still ahead.
+    /// True if a search for the rule to start from is still to come.
     must_start: bool,
-    /// That search, once it has begun.
+    /// The search for the rule to start from, once it has begun.
     start: Option<StartSearch>,
 }
 
-/// Where a training writes.
+/// Destinations of a training's output.
 pub(crate) struct Output {
     pub(crate) folder: RunFolder,
     pub(crate) console: Console,
@@ -66,7 +66,7 @@ pub(crate) struct Output {
     stored: Option<PathBuf>,
 }
 
-/// Why the loop returned.
+/// The reason why the loop returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     BudgetSpent,
@@ -79,7 +79,7 @@ const MOST_SCALE: f64 = 1e3;
 type Validated = Option<Validation>;
 
 impl Trainer {
-    /// The state before the first round.
+    /// Creates the state before the first round.
     pub(crate) fn new(
         config: TrainConfig,
         device: &Device,
@@ -106,7 +106,7 @@ impl Trainer {
         })
     }
 
-    /// The state that was stored.
+    /// Restores a stored state.
     pub(crate) fn restore(
         config: TrainConfig,
         stored: Stored,
@@ -145,7 +145,7 @@ impl Trainer {
         self.counters
     }
 
-    /// Simulations of the start, of a search that is not over too.
+    /// Returns the simulations of the start, including those of an unfinished search.
     pub(crate) fn start_simulations(&self) -> u64 {
         let searched = self.start.as_ref().map(StartSearch::simulations);
         searched.unwrap_or(self.counters.start_simulations)
@@ -198,8 +198,8 @@ impl Trainer {
         Ok(end)
     }
 
-    /// Notices that files of the run folder are gone or are others than those that this training has
-    /// written. What can still be stored is stored.
+    /// Reports files of the run folder that are missing or that this training has not written. The state is stored if
+    /// that is still possible.
     pub(crate) fn check(&self, output: &mut Output) -> Result<(), TrainError> {
         let lost = output.lost(self.best.is_some());
         if lost.is_empty() {
@@ -225,8 +225,8 @@ impl Trainer {
         Err(TrainError::FolderChanged { path, lost, left })
     }
 
-    /// Searches the rule to start from, and teaches it to the actor. Returns why the training ends where it
-    /// was stopped.
+    /// Searches the rule to start from, and trains the actor to imitate it. Returns the reason why the training ends,
+    /// if it was stopped.
     fn find_start(
         &mut self,
         output: &mut Output,
@@ -308,8 +308,8 @@ impl Trainer {
         Ok(None)
     }
 
-    /// Writes the best rule so far of the search that is under way. A failure does not end the training: the rule is
-    /// in the stored state too.
+    /// Writes the best rule of the running search so far. A failure does not end the training: the rule is also in the
+    /// stored state.
     fn write_rule(&self, output: &Output) {
         let Some(search) = &self.start else {
             return;
@@ -320,7 +320,7 @@ impl Trainer {
         }
     }
 
-    /// Tells which hosts have come and which are lost.
+    /// Reports hosts that have joined and hosts that are lost.
     fn tell_hosts(&self, output: &Output) {
         let notes = self.cluster.as_ref().map(Cluster::notes);
         for note in notes.into_iter().flatten() {
@@ -384,7 +384,7 @@ impl Trainer {
         Ok(report)
     }
 
-    /// Learner, workers and validation side by side; then the replay gets the workers' transitions.
+    /// Runs learner, workers and validation in parallel; then the replay gets the workers' transitions.
     fn work(
         &mut self,
         averaged: &ActorWeights,
@@ -398,7 +398,7 @@ impl Trainer {
         let validation_due = self.counters.rounds.is_multiple_of(rounds);
         let mut newest = None;
         if let Learner::Ppo(ppo) = &mut self.learner {
-            // What was collected last is learned first: the policy that collects next is the newest.
+            // The learner first uses the newest decisions, so the policy that collects next is the newest.
             let start = Instant::now();
             let (replay, pool) = (&mut self.replay, &self.pool);
             let learned = pool.install(|| learn_from_newest(replay, ppo));
@@ -465,7 +465,7 @@ impl Trainer {
         let deviations: Vec<f64> = (0..count).map(deviation).collect();
         for worker in 0..self.config.rollout.workers {
             let [wanted, own] = [deviations[0], deviations[worker % count]];
-            // Where nothing is lost, nothing varies.
+            // If nothing is lost, nothing varies.
             let factor = match wanted > 0.0 && own > 0.0 {
                 true => single((wanted / own).clamp(1.0 / MOST_SCALE, MOST_SCALE)),
                 false => 1.0,
@@ -498,7 +498,7 @@ impl Trainer {
             100.0 * result.won,
             if better { "   best so far" } else { "" },
         ));
-        // A folder that is gone is not made again for this.
+        // A missing folder is not created again for this.
         if !better || !weights.is_finite() || !output.folder.is_there() {
             return Ok(());
         }
@@ -552,7 +552,7 @@ impl Trainer {
         state.start = self.start.clone();
         (state.metrics_bytes, state.perf_bytes) = output.curves.sync()?;
         state.workers = self.crew.states();
-        // A folder that is gone is not made again.
+        // A missing folder is not created again.
         if !output.folder.is_there() {
             return Err(TrainError::io(output.folder.path())(
                 io::ErrorKind::NotFound.into(),
@@ -590,7 +590,7 @@ impl Trainer {
 
     fn budget_spent(&self) -> bool {
         if self.config.algorithm == Algorithm::Cma {
-            // The search was all of it.
+            // The search was the whole training.
             return true;
         }
         let budget = &self.config.budget;
@@ -603,7 +603,7 @@ impl Trainer {
         steps || minutes
     }
 
-    /// Length and position of the progress bar: decisions, or seconds where only time is limited.
+    /// Returns length and position of the progress bar: decisions, or seconds if only time is limited.
     fn progress(&self) -> (u64, u64) {
         let Counters {
             decisions,
@@ -620,7 +620,7 @@ impl Trainer {
     }
 }
 
-/// Takes what all workers experienced, in their order.
+/// Stores the experience of all workers, in their order.
 fn take_rollouts(replay: &mut Experience, crew: &Crew) {
     for (index, played) in crew.played().enumerate() {
         for experienced in &played.rollout {
@@ -629,18 +629,18 @@ fn take_rollouts(replay: &mut Experience, crew: &Crew) {
     }
 }
 
-/// Whether so many seconds are the search's share of a training that only the time ends.
+/// Returns true if so many seconds use up the search's share of a training that only the time ends.
 fn spent(config: &TrainConfig, seconds: f64) -> bool {
     let minutes = config.budget.minutes;
     minutes.is_some_and(|minutes| seconds >= config.search().share * 60.0 * minutes)
 }
 
-/// Whether nothing has happened yet.
+/// Returns true if nothing has happened yet.
 fn is_untouched(counters: &Counters) -> bool {
     counters.rounds == 0 && counters.start_simulations == 0
 }
 
-/// The learner on the pool, while threads of their own wait for what hosts send.
+/// Runs the learner on the pool, while separate threads wait for messages from hosts.
 fn beside<L: Send, C: Send, V: Send>(
     pool: &ThreadPool,
     learn: impl FnOnce() -> L + Send,
@@ -708,8 +708,8 @@ impl Output {
         Self::open(folder, console, lengths(state), at)
     }
 
-    /// What a resumed training needs and is not in the folder, in words. Without its wall-clock
-    /// columns a training loses nothing that could not be measured again; that is a warning.
+    /// Returns descriptions of missing files that a resumed training needs. Missing rows of the wall-clock table only
+    /// cause a warning, because they can be measured again.
     pub(crate) fn missing(folder: &RunFolder, console: &Console, state: &State) -> Vec<String> {
         let (metrics, perf) = Curves::problems(folder.path(), lengths(state));
         if let Some(problem) = perf {
@@ -720,7 +720,7 @@ impl Output {
         metrics.into_iter().chain(best).collect()
     }
 
-    /// What is not in the folder any more, in words; empty where nothing is missing.
+    /// Returns a description of files that are missing from the folder; empty if there are none.
     fn lost(&self, has_best: bool) -> String {
         if !self.folder.is_there() {
             return "the folder was moved or removed".to_owned();

@@ -1,11 +1,11 @@
-//! The search for the parameters of a rule and of the queue management behind it, all at once, so that
-//! comparisons are made with opponents that had as many simulations as the learner.
+//! The search for the parameters of a rule and of its queue management, all at once. So a learner is compared with
+//! rules that had as many simulations for tuning.
 //!
-//! Every parameter has a [range](bufgym_sim::switch::policy::Search) beside its definition. First the
-//! defaults, what is known, every combination of words and random places are screened; CMA-ES
-//! ([`Evolution`](bufgym_agents::Evolution)) then starts from the best of them. Every generation has
-//! fresh training traces, the same for all its candidates, so that the search cannot overfit to any of
-//! them. Validation traces choose among the best candidates, of which the default is always one.
+//! Every parameter has a [range](bufgym_sim::switch::policy::Search) next to its definition. First the search screens
+//! the defaults, known results, every combination of words and random places. CMA-ES
+//! ([`Evolution`](bufgym_agents::Evolution)) then starts from the best of them. Every generation has fresh training
+//! traces, the same for all its candidates, so that the search cannot overfit to any of them. Validation traces choose
+//! among the best candidates, of which the default is always one.
 
 mod search;
 mod space;
@@ -37,13 +37,13 @@ pub use space::Edge;
 /// Least number of simulations of a search.
 pub const LEAST_SIMULATIONS: u64 = 100;
 
-/// Most policies beside the default from which a search starts.
+/// Largest number of policies, in addition to the default, from which a search starts.
 const MOST_STARTS: usize = 4;
 
 /// Bootstrap resamples of an interval.
 const RESAMPLES: usize = 1_000;
 
-/// What to search, and with how much.
+/// Settings of a search.
 #[derive(Clone, Debug)]
 pub struct TuneConfig {
     /// Switch, transport and traffic.
@@ -51,14 +51,14 @@ pub struct TuneConfig {
     /// The policy, with queue management or without. The search starts from its parameters and from the
     /// defaults.
     pub policy: PolicySpec,
-    /// Further starts: results of earlier searches. At most four are used, and none that differs in
-    /// what is not searched.
+    /// Further starts: results of earlier searches. At most four are used, and none that differs in parameters that are
+    /// not searched.
     pub starts: Vec<PolicySpec>,
-    /// What it is judged by.
+    /// Metric of the search.
     pub metric: Metric,
     /// Seed of the traces and of the search.
     pub seed: u64,
-    /// Simulations to spend, at least [`LEAST_SIMULATIONS`], with those of DT (α = 1).
+    /// Simulations to spend, at least [`LEAST_SIMULATIONS`], including those of DT (α = 1).
     pub simulations: u64,
     /// Validation traces that choose the result, at least 1; fewer where they would take more than
     /// a third of the simulations.
@@ -66,7 +66,7 @@ pub struct TuneConfig {
 }
 
 impl TuneConfig {
-    /// As many simulations as a default training of the network.
+    /// Creates settings with as many simulations as a default training of the network.
     pub fn new(scenario: Scenario, policy: PolicySpec, seed: u64) -> TuneConfig {
         TuneConfig {
             scenario,
@@ -111,7 +111,7 @@ pub struct Candidate {
     pub ratio_to_dt: f64,
     /// Lower end of its 95 % interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of its 95 % interval.
     pub high: f64,
     /// Mean over the traces of its mean FCT over DT's.
     pub fct_ratio_to_dt: f64,
@@ -130,7 +130,7 @@ pub struct Tuning {
     pub not_tuned: Vec<String>,
     /// Parameters of the best one that are at an edge of their ranges.
     pub edges: Vec<Edge>,
-    /// Simulations run, with those of DT.
+    /// Simulations run, including those of DT.
     pub simulations: u64,
     /// Simulations that it was given.
     pub budget: u64,
@@ -139,7 +139,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// As it is kept in a file.
+    /// Returns the result in the form for a file.
     pub fn kept(&self, config: &TuneConfig) -> Tuned {
         Tuned {
             policy: self.best.policy.clone(),
@@ -155,7 +155,7 @@ impl Tuning {
     }
 }
 
-/// How far a search is.
+/// Progress of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
     /// Simulations so far.
@@ -249,7 +249,7 @@ impl TuneConfig {
         let mut given = Vec::new();
         let policies = [space.default(), self.policy.clone()];
         for policy in policies.iter().chain(&self.starts) {
-            // What is not searched has to be the same.
+            // Parameters that are not searched have to be the same.
             let same = Space::new(policy, &self.scenario).default() == policies[0];
             let usable = same && fits(policy, &self.scenario).is_ok();
             if usable && !given.contains(policy) && given.len() <= MOST_STARTS {
@@ -335,7 +335,7 @@ impl Course<'_> {
     }
 }
 
-/// Whether policy and queue management can be built for the scenario.
+/// Returns true if policy and queue management can be built for the scenario.
 fn fits(policy: &PolicySpec, scenario: &Scenario) -> Result<(), SimError> {
     // Simulators are built for traces, and a trace has at least one flow.
     let flow = FlowSpec {

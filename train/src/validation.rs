@@ -1,4 +1,4 @@
-//! Fixed traces with DT's results on them: what policies are compared on during a search.
+//! Fixed traces with DT's results on them, on which policies are compared during a search.
 
 use std::ops::Range;
 use std::slice;
@@ -26,9 +26,9 @@ const RESAMPLES: usize = 1_000;
 /// The result of one validation. Lower values are better.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ValidationResult {
-    /// The objective's metric relative to DT (α = 1), with a penalty where the policy is unusable;
-    /// see [`Comparison`](bufgym_eval::metric::Comparison). Of mean FCT in a mixture it is the geometric mean over
-    /// the traces.
+    /// The objective's metric relative to DT (α = 1), with a penalty if the policy is unusable; see
+    /// [`Comparison`](bufgym_eval::metric::Comparison). For mean FCT in a mixture it is the geometric mean over the
+    /// traces.
     pub value: f64,
     /// Lower end of the ratio's 95 % interval.
     pub low: f64,
@@ -51,7 +51,7 @@ pub(crate) struct ValidationSet {
     ground: Ground,
 }
 
-/// Where its simulations run.
+/// The place of the simulations.
 enum Ground {
     /// On the current pool, on these traces.
     Here(Vec<Known>),
@@ -59,7 +59,7 @@ enum Ground {
     Afar(Cluster),
 }
 
-/// A validation with what it was made from.
+/// A validation with its inputs.
 #[derive(Clone, Debug)]
 pub(crate) struct Validation {
     pub(crate) result: ValidationResult,
@@ -192,7 +192,7 @@ impl ValidationSet {
             .collect()
     }
 
-    /// How one decider compares with DT in each scenario, in their order.
+    /// Compares one decider with DT in each scenario, in their order.
     ///
     /// # Errors
     /// When the low-level policy does not fit a scenario.
@@ -208,8 +208,8 @@ impl ValidationSet {
         Ok((0..self.setting.scenarios.len()).map(of).collect())
     }
 
-    /// Compares with DT. In a mixture ratios to DT's mean FCT are averaged as logarithms: a per cent counts the
-    /// same in every scenario, however much is to be won there.
+    /// Compares with DT. In a mixture, ratios to DT's mean FCT are averaged as logarithms: one per cent counts the same
+    /// in every scenario, however large its possible gain is.
     fn compare(&self, samples: &[Sample], resamples: usize) -> Comparison {
         let (metric, baseline) = (self.setting.metric, &self.baseline);
         let found = compare(metric, samples, baseline, resamples);

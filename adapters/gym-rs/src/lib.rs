@@ -13,11 +13,11 @@
 //! ```
 //!
 //! Differences from [`bufgym_env::gym`]:
-//! * its calls cannot fail, so [`Env::reset`] and [`Env::step`] panic where
+//! * the calls of gym-rs cannot fail, so [`Env::reset`] and [`Env::step`] panic where
 //!   [`GymRsEnv::try_reset`] and [`GymRsEnv::try_step`] return an error;
-//! * `done` means terminated alone, and `truncated` stands beside it: a loop has to look at both;
-//! * the bounds that gym-rs takes as options of a reset are ignored: an episode begins where its
-//!   trace takes it, and no state can be asked for.
+//! * `done` means terminated only, and `truncated` is a separate field: a loop has to check both;
+//! * the bounds that gym-rs takes as options of a reset are ignored: the trace determines where an episode
+//!   begins, and a caller cannot ask for a state.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ const RENDER_MODES: &[RenderMode] = &[RenderMode::Ansi, RenderMode::None];
 pub struct Action(pub Vec<f32>);
 
 impl Action {
-    /// The same value for every port.
+    /// Returns an action with the same value for every port.
     pub fn uniform(ports: usize, value: f32) -> Action {
         Action(vec![value; ports])
     }
@@ -71,7 +71,7 @@ impl Space<Action> for BoxR<Action> {
 pub struct Observation(pub Vec<f32>);
 
 impl Observation {
-    /// The same value everywhere.
+    /// Returns an observation with the same value everywhere.
     pub fn uniform(ports: usize, value: f32) -> Observation {
         Observation(vec![value; ports * HISTORY * FEATURES])
     }
@@ -102,7 +102,7 @@ impl UniformSampler for UniformObservation {
         UniformObservation { low, high }
     }
 
-    /// The same as `new`: among real numbers a single end makes no difference.
+    /// Same as `new`: for real numbers it makes no difference whether the end is included.
     fn new_inclusive<B1, B2>(low: B1, high: B2) -> UniformObservation
     where
         B1: SampleBorrow<Observation> + Sized,
@@ -126,7 +126,7 @@ impl SampleUniform for Observation {
 }
 
 impl Sample for Observation {
-    /// Uniform within `bounds`; without any, an observation of the default scenario.
+    /// Samples uniformly within `bounds`; without bounds, samples an observation of the default scenario.
     fn sample_between<R: Rng>(rng: &mut R, bounds: Option<BoxR<Observation>>) -> Observation {
         let BoxR { low, high } = bounds.unwrap_or_else(|| {
             let of = |value| Observation::uniform(DEFAULT_PORTS, value);
@@ -168,20 +168,20 @@ impl GymRsEnv {
     /// Builds an environment by its registered name.
     ///
     /// # Errors
-    /// As [`bufgym_env::gym::make`].
+    /// Returns the errors of [`bufgym_env::gym::make`].
     pub fn make(id: &str, options: &MakeOptions) -> Result<GymRsEnv, RegistryError> {
         gym::make(id, options).map(GymRsEnv::new)
     }
 
-    /// The wrapped environment.
+    /// Returns the wrapped environment.
     pub fn env(&self) -> &BufferEnv {
         &self.env
     }
 
-    /// Begins an episode, as [`bufgym_env::gym::Env::reset`].
+    /// Begins an episode like [`bufgym_env::gym::Env::reset`].
     ///
     /// # Errors
-    /// When no episode can be started.
+    /// Fails if no episode can be started.
     pub fn try_reset(&mut self, seed: Option<u64>) -> Result<(Observation, Info), EnvError> {
         let reset = gym::Env::reset(&mut self.env, seed, &gym::ResetOptions::default())?;
         let (observation, info) = (Observation(reset.observation.to_vec()), reset.info.clone());
@@ -192,10 +192,10 @@ impl GymRsEnv {
         Ok((observation, info))
     }
 
-    /// Makes one decision, as [`bufgym_env::gym::Env::step`].
+    /// Makes one decision like [`bufgym_env::gym::Env::step`].
     ///
     /// # Errors
-    /// When no episode is running or the action is not in the action space.
+    /// Fails if no episode is running or the action is not in the action space.
     pub fn try_step(
         &mut self,
         action: &Action,
@@ -212,7 +212,7 @@ impl GymRsEnv {
         Ok(result)
     }
 
-    /// One line per port: its queue as a share of the buffer, and its α.
+    /// Returns one line per port: the queue as a share of the buffer, and the α of the port.
     fn text(&self) -> Vec<String> {
         let newest = |port: &[f32]| port[(HISTORY - 1) * FEATURES..].to_vec();
         let ports = self
@@ -240,7 +240,7 @@ impl Env for GymRsEnv {
     type ResetInfo = Info;
 
     /// # Panics
-    /// Where [`GymRsEnv::try_step`] returns an error.
+    /// Panics if [`GymRsEnv::try_step`] returns an error.
     fn step(&mut self, action: Action) -> ActionReward<Observation, Info> {
         match self.try_step(&action) {
             Ok(result) => result,
@@ -249,7 +249,7 @@ impl Env for GymRsEnv {
     }
 
     /// # Panics
-    /// Where [`GymRsEnv::try_reset`] returns an error.
+    /// Panics if [`GymRsEnv::try_reset`] returns an error.
     fn reset(
         &mut self,
         seed: Option<u64>,
@@ -262,7 +262,7 @@ impl Env for GymRsEnv {
         }
     }
 
-    /// The ports as text for [`RenderMode::Ansi`], nothing for any other mode.
+    /// Renders the ports as text for [`RenderMode::Ansi`], and nothing for any other mode.
     fn render(&mut self, mode: RenderMode) -> Renders {
         match mode {
             RenderMode::Ansi => Renders::Ansi(self.text()),
@@ -270,7 +270,7 @@ impl Env for GymRsEnv {
         }
     }
 
-    /// Nothing is open.
+    /// Does nothing: the environment holds no open resources.
     fn close(&mut self) {}
 }
 
@@ -282,8 +282,8 @@ impl EnvProperties for GymRsEnv {
         &self.metadata
     }
 
-    /// A generator with the seed of the last reset that had one. The environment itself does not
-    /// draw from it: its traces follow from the seed.
+    /// Returns a generator with the seed of the last reset that had one. The environment itself does not draw
+    /// from it: its traces follow from the seed.
     fn rand_random(&self) -> &Pcg64 {
         &self.random
     }
@@ -306,7 +306,7 @@ impl fmt::Debug for GymRsEnv {
     }
 }
 
-/// The snapshot of the environment: with the environment's options it is the whole state.
+/// Serialises the snapshot of the environment. Together with the environment's options it is the whole state.
 impl Serialize for GymRsEnv {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.env.snapshot().serialize(serializer)

@@ -1,4 +1,4 @@
-//! An episode through the trait of gym-rs is the episode of the environment itself.
+//! Checks that an episode through the trait of gym-rs equals the episode of the environment itself.
 
 use bufgym_env::gym::{self, EnvError, MakeOptions, ResetOptions, make};
 use bufgym_gym_rs::{Action, GymRsEnv, Observation};

@@ -1,4 +1,4 @@
-//! Plays a trace of the simulator into a Redis server as a switch with SONiC would, for an agent in another
+//! Plays a trace of the simulator into a Redis server like a switch with SONiC would, for an agent in another
 //! terminal:
 //!
 //! ```sh
@@ -7,8 +7,8 @@
 //! bufgym sonic-agent --redis 127.0.0.1:6390 --checkpoint checkpoints/ndt-fct-dt --poll-ms 5 --min-interval-ms 10 --stale-ms 3000
 //! ```
 //!
-//! Arguments: the address, then if wanted the interval of counters in simulated ms (10), the pace in real ms
-//! per interval (20), and the seed of the trace (1). The server must be empty, and is not emptied.
+//! Arguments: the address, then optionally the interval of counters in simulated ms (10), the pace in real ms
+//! per interval (20), and the seed of the trace (1). The server must be empty; the example does not empty it.
 
 use std::thread::sleep;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Where Redis listens.
+//! The address of Redis.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use crate::Error;
 
-/// Where Redis listens: `unix:/PATH` or `HOST:PORT`.
+/// The address of Redis: `unix:/PATH` or `HOST:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A socket of the file system, as the processes of a switch use it.
+    /// A socket of the file system, like the processes of a switch use.
     Unix(PathBuf),
     /// A host and a port; IPv6 addresses without brackets.
     Tcp(String, u16),

@@ -11,20 +11,20 @@ use crate::monitor::{Monitor, News, Timing};
 use crate::profiles::{self, Restored, Write, Writer};
 use crate::{Databases, Error, Layout, schema};
 
-/// How the agent works.
+/// Settings of the agent.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What is controlled.
+    /// The part of the switch that is controlled.
     pub wanted: Wanted,
-    /// Which counters tell what was sent and lost.
+    /// The counters that show the sent and lost volume.
     pub source: Source,
-    /// When decisions come.
+    /// Timing of decisions.
     pub timing: Timing,
-    /// Without news from the counters for so long, the old profiles come back.
+    /// Time without new counters after which the old profiles are restored.
     pub stale: Duration,
-    /// The largest `dynamic_th` that the switch takes.
+    /// The largest `dynamic_th` that the switch accepts.
     pub max_threshold: i8,
-    /// Write nothing.
+    /// If true, the agent writes nothing.
     pub dry_run: bool,
 }
 
@@ -33,38 +33,38 @@ pub struct Settings {
 pub struct Change {
     /// The port.
     pub port: String,
-    /// Its `dynamic_th` before.
+    /// The old `dynamic_th`.
     pub from: i8,
-    /// Its `dynamic_th` from now on.
+    /// The new `dynamic_th`.
     pub to: i8,
 }
 
-/// What a poll has come to.
+/// The outcome of a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The switch has not read its counters anew.
+    /// The switch has not read its counters again.
     Nothing,
-    /// The first reading, or counters that began anew.
+    /// The first reading, or counters that restarted.
     Began,
-    /// Counts, and no decision.
+    /// New counts without a decision.
     Counted,
     /// A decision.
     Decided {
-        /// Why it came.
+        /// The cause of the decision.
         cause: TriggerCause,
         /// Ports with another α.
         changes: Vec<Change>,
-        /// What was written, or in a dry run would have been.
+        /// The writes of this decision; in a dry run, the writes that were left out.
         writes: Vec<Write>,
     },
-    /// There were no news for too long: the old profiles are back.
+    /// No new counters arrived for too long, so the old profiles have been restored.
     Stale(Restored),
 }
 
-/// How often what has happened.
+/// Counts of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Readings with news.
+    /// Readings with new counters.
     pub readings: u64,
     /// Decisions.
     pub decisions: u64,
@@ -84,18 +84,18 @@ pub struct Agent<C> {
     writer: Writer,
     /// `dynamic_th` in force, by port.
     thresholds: Vec<i8>,
-    /// The agent's time of the last reading with news.
+    /// The agent's time of the last reading with new counters.
     heard: Duration,
     is_stale: bool,
     tally: Tally,
 }
 
 impl<C: Controller> Agent<C> {
-    /// Connects the agent to a switch. What an agent that was killed has left is put back first, but not
-    /// in a dry run. `clock` is the agent's time now.
+    /// Connects the agent to a switch. First restores what a killed agent has left, but not in a dry run.
+    /// `clock` is the agent's current time.
     ///
     /// # Errors
-    /// When another agent is there, or the switch is not one that the agent can work with.
+    /// Fails if another agent is connected, or if the agent cannot work with the switch.
     pub fn start(
         mut databases: Databases,
         controller: C,
@@ -130,19 +130,19 @@ impl<C: Controller> Agent<C> {
         Ok((agent, restored))
     }
 
-    /// Notes that the queues have their old profiles.
+    /// Records that the queues have their old profiles.
     fn old_thresholds(&mut self) {
         let first =
             |port: &crate::layout::Port| port.queues.first().map_or(0, |queues| queues.threshold);
         self.thresholds = self.layout.ports.iter().map(first).collect();
     }
 
-    /// Reads the counters, and decides and writes where a decision is due.
+    /// Reads the counters. Decides and writes if a decision is due.
     ///
     /// # Errors
-    /// Those of the connection, a missing counter, and [`Error::Changed`] when somebody else has given a
-    /// queue another profile. The caller then ends the agent with [`finish`](Agent::finish), or, where the
-    /// connection is gone, [connects](Agent::reconnect) it again.
+    /// Returns connection errors, an error for a missing counter, and [`Error::Changed`] if somebody else has
+    /// given a queue another profile. The caller then ends the agent with [`finish`](Agent::finish), or, if
+    /// the connection is gone, [connects](Agent::reconnect) it again.
     pub fn poll(&mut self, clock: Duration) -> Result<Event, Error> {
         if self.writer.is_in_doubt() {
             self.restore()?;
@@ -166,7 +166,7 @@ impl<C: Controller> Agent<C> {
         }
     }
 
-    /// Nothing is new: after a while, what was decided is out of date.
+    /// Handles a poll without new counters: after a while, the decisions are out of date.
     fn silence(&mut self, clock: Duration) -> Result<Event, Error> {
         if self.is_stale || clock.saturating_sub(self.heard) < self.settings.stale {
             return Ok(Event::Nothing);
@@ -232,7 +232,7 @@ impl<C: Controller> Agent<C> {
     /// Connects to the server again.
     ///
     /// # Errors
-    /// When that fails, or another agent has come in the meantime.
+    /// Fails if the connection fails, or if another agent has connected in the meantime.
     pub fn reconnect(&mut self) -> Result<(), Error> {
         self.databases.reconnect()?;
         if self.settings.dry_run {
@@ -245,10 +245,10 @@ impl<C: Controller> Agent<C> {
         claimed
     }
 
-    /// Puts the old profiles back, through a new connection where the last one is gone.
+    /// Restores the old profiles, through a new connection if the last one is gone.
     ///
     /// # Errors
-    /// As [`profiles::put_back`] and [`reconnect`](Agent::reconnect).
+    /// Returns the errors of [`profiles::put_back`] and [`reconnect`](Agent::reconnect).
     pub fn finish(mut self) -> Result<Restored, Error> {
         if !self.databases.is_connected() && !self.settings.dry_run {
             self.reconnect()?;
@@ -256,22 +256,22 @@ impl<C: Controller> Agent<C> {
         self.put_back()
     }
 
-    /// Profiles that are not the agent's, though they have names as the agent gives them.
+    /// Returns profiles that do not belong to the agent, although their names look like the agent's.
     pub fn namesakes(&self) -> Vec<&str> {
         self.writer.namesakes()
     }
 
-    /// What is controlled.
+    /// Returns the controlled part of the switch.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// `dynamic_th` in force, by port; in a dry run what would be.
+    /// Returns the `dynamic_th` in force, by port; in a dry run, the values that would be in force.
     pub fn thresholds(&self) -> &[i8] {
         &self.thresholds
     }
 
-    /// How often what has happened.
+    /// Returns the counts of events.
     pub fn tally(&self) -> Tally {
         self.tally
     }

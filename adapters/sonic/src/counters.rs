@@ -6,14 +6,14 @@ use std::time::Duration;
 use crate::schema;
 use crate::{Database, Databases, Error, Layout};
 
-/// Which counters tell what a port has sent and lost.
+/// The counters that show the sent and lost volume of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
-    /// Those of the controlled queues, which SONiC reads every 10 s unless told otherwise
+    /// The counters of the controlled queues, which SONiC reads every 10 s by default
     /// (`counterpoll queue interval`).
     #[default]
     Queue,
-    /// Those of the port, with everything that other queues send; read every second
+    /// The counters of the port, which include the traffic of all other queues; read every second
     /// (`counterpoll port interval`).
     Port,
 }
@@ -30,18 +30,18 @@ impl FromStr for Source {
     }
 }
 
-/// What a port has sent and lost since the switch began to count, and what waits for it.
+/// Volumes that a port has sent and lost since the switch began to count, and the bytes that wait for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Bytes sent.
     pub sent: u64,
     /// Packets sent.
     pub sent_packets: u64,
-    /// Bytes lost for want of room, if the switch counts them; if not, they are estimated from packets.
+    /// Bytes lost for lack of buffer, if the switch counts them; if not, they are estimated from packets.
     pub dropped: Option<u64>,
-    /// Packets lost for want of room.
+    /// Packets lost for lack of buffer.
     pub dropped_packets: u64,
-    /// Bytes that wait now, if the switch tells it of every queue.
+    /// Bytes that wait now, if the switch reports it for every queue.
     pub occupancy: Option<u64>,
     /// The sum of the largest lengths of the queues in the last interval of watermarks, bytes.
     pub watermark: Option<u64>,
@@ -50,9 +50,9 @@ pub struct PortCounters {
 /// One reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// When the switch read the counters, on its own steady clock, if it tells.
+    /// Time at which the switch read the counters, on its own steady clock, if reported.
     pub taken: Option<Duration>,
-    /// By port, in the order of [`Layout::ports`].
+    /// Counters by port, in the order of [`Layout::ports`].
     pub ports: Vec<PortCounters>,
 }
 
@@ -74,8 +74,8 @@ const PORT: [&str; 4] = [
     "SAI_PORT_STAT_IF_OUT_DISCARDS",
 ];
 
-/// When the counters of a source were read last. syncd names them after the group and the kind of
-/// counters (sonic-sairedis, `syncd/FlexCounter.cpp`).
+/// Returns the field with the time of the last reading of a source. syncd names it after the group and the
+/// kind of counters (sonic-sairedis, `syncd/FlexCounter.cpp`).
 pub fn time_stamp(source: Source) -> &'static str {
     match source {
         Source::Queue => "QUEUE_STAT_COUNTER_Queue_Counter_time_stamp",
@@ -88,7 +88,7 @@ type Row = Vec<Option<String>>;
 /// Reads all counters at once.
 ///
 /// # Errors
-/// Those of the connection, and a counter that is missing or no number.
+/// Returns connection errors, and an error if a counter is missing or is no number.
 pub fn read(databases: &mut Databases, layout: &Layout, source: Source) -> Result<Sample, Error> {
     let mut pipeline = redis::pipe();
     let row = |pipeline: &mut redis::Pipeline, key: &str, fields: &[&str]| {
@@ -174,7 +174,7 @@ fn of_port(oid: &str, row: &Row) -> Result<PortCounters, Error> {
     })
 }
 
-/// Counters of two queues together; what one of them does not tell is not known of both.
+/// Adds the counters of two queues. A value that one queue does not report is unknown for the sum.
 fn sum(a: PortCounters, b: PortCounters) -> PortCounters {
     let both = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
     PortCounters {
@@ -191,7 +191,7 @@ fn location(oid: &str) -> String {
     format!("{} {}", Database::Counters.name(), schema::counters(oid))
 }
 
-/// A counter; `None` where the switch does not have it, which it may say with `N/A`.
+/// Parses a counter; `None` if the switch does not have it, which it may report as `N/A`.
 fn number(oid: &str, field: &str, value: Option<&Option<String>>) -> Result<Option<u64>, Error> {
     match value.and_then(Option::as_deref) {
         None | Some("N/A" | "") => Ok(None),

@@ -10,13 +10,13 @@ use redis::{
 
 use crate::{Address, Error};
 
-/// How long the server may take to answer.
+/// Time that the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The name of the agent's connection, by which another agent knows that it is not alone.
+/// The name of the agent's connection, by which another agent notices that it is not alone.
 const CLIENT_NAME: &str = "bufgym-sonic-agent";
 
-/// How long the server may take to notice that a connection is closed.
+/// Time that the server may take to notice that a connection is closed.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// Keys per answer of a SCAN.
@@ -26,11 +26,11 @@ const SCANNED: usize = 1_000;
 /// `common/database_config.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Database {
-    /// What is in force, as the daemons of the switch have computed it.
+    /// The configuration in force, as computed by the daemons of the switch.
     Appl,
     /// Counters of ports and queues.
     Counters,
-    /// What is configured.
+    /// The configuration.
     Config,
     /// States of daemons; the agent's journal.
     State,
@@ -44,7 +44,7 @@ impl Database {
         Database::State,
     ];
 
-    /// Its number in Redis.
+    /// Returns the number of the database in Redis.
     pub fn number(self) -> u8 {
         match self {
             Database::Appl => 0,
@@ -54,7 +54,7 @@ impl Database {
         }
     }
 
-    /// Its name in SONiC.
+    /// Returns the name of the database in SONiC.
     pub fn name(self) -> &'static str {
         match self {
             Database::Appl => "APPL_DB",
@@ -68,14 +68,14 @@ impl Database {
 /// User and password for a server that asks for them.
 #[derive(Clone)]
 pub struct Login {
-    /// A user of Redis's access control list; the default user where there is none.
+    /// A user of Redis's access control list; `None` for the default user.
     pub user: Option<String>,
     /// The password of that user.
     pub password: String,
 }
 
 impl std::fmt::Debug for Login {
-    /// Leaves the password out.
+    /// Formats the login without the password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Login")
             .field("user", &self.user)
@@ -87,8 +87,8 @@ impl std::fmt::Debug for Login {
 pub struct Databases {
     address: Address,
     login: Option<Login>,
-    /// In the order of [`Database::ALL`]; none once one of them has failed. An answer that comes late
-    /// would be taken for that to the next command.
+    /// Connections in the order of [`Database::ALL`]; empty once one of them has failed, because a late
+    /// answer would be taken for the answer to the next command.
     connections: Vec<Connection>,
 }
 
@@ -96,16 +96,16 @@ impl Databases {
     /// Connects to a server that asks for no password.
     ///
     /// # Errors
-    /// As [`connect_as`](Databases::connect_as).
+    /// Returns the errors of [`connect_as`](Databases::connect_as).
     pub fn connect(address: &Address) -> Result<Databases, Error> {
         Databases::connect_as(address, None)
     }
 
-    /// Connects to the server, as a user where a login is given.
+    /// Connects to the server, as a user if a login is given.
     ///
     /// # Errors
-    /// When nobody listens there, when it does not answer within five seconds or not as Redis does, and
-    /// [`Error::Login`] when it asks for a password or refuses the one given.
+    /// Fails if nobody listens there, or if the server does not answer within five seconds or does not answer
+    /// like Redis. Returns [`Error::Login`] if the server asks for a password or refuses the given one.
     pub fn connect_as(address: &Address, login: Option<&Login>) -> Result<Databases, Error> {
         let mut databases = Databases {
             address: address.clone(),
@@ -116,11 +116,11 @@ impl Databases {
         Ok(databases)
     }
 
-    /// Connects to the same server again, as the same user. The connections before are closed first, so that
-    /// the server does not take them for those of another agent.
+    /// Connects to the same server again, as the same user. Closes the old connections first, so that the
+    /// server does not take them for those of another agent.
     ///
     /// # Errors
-    /// As [`connect_as`](Databases::connect_as).
+    /// Returns the errors of [`connect_as`](Databases::connect_as).
     pub fn reconnect(&mut self) -> Result<(), Error> {
         self.close();
         let open = |database| open(&self.address, self.login.as_ref(), database);
@@ -131,26 +131,26 @@ impl Databases {
         Ok(())
     }
 
-    /// Closes all connections: every command fails until there are [new ones](Databases::reconnect).
+    /// Closes all connections. Every command fails until [`reconnect`](Databases::reconnect) opens new ones.
     pub fn close(&mut self) {
         self.connections.clear();
     }
 
-    /// Whether there are connections.
+    /// Returns true if there are connections.
     pub fn is_connected(&self) -> bool {
         !self.connections.is_empty()
     }
 
-    /// The server.
+    /// Returns the address of the server.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Gives the connection the agent's name. The server may need a moment to notice that an agent before has
-    /// ended, so that this waits up to a second for it.
+    /// Gives the connection the agent's name. Waits up to a second, because the server may need a moment to
+    /// notice that a previous agent has ended.
     ///
     /// # Errors
-    /// [`Error::Busy`] when another connection has that name and keeps it, and those of the connection.
+    /// Returns [`Error::Busy`] if another connection keeps that name, and connection errors.
     pub fn claim(&mut self) -> Result<(), Error> {
         let begun = Instant::now();
         loop {
@@ -173,7 +173,7 @@ impl Databases {
         )?;
         let named = format!(" name={CLIENT_NAME} ");
         let agents: Vec<&str> = list.lines().filter(|line| line.contains(&named)).collect();
-        // The names come first, so that of two agents that start at once neither goes on.
+        // The names come first, so that neither of two agents that start at once continues.
         match agents.len() {
             0 | 1 => Ok(()),
             _ => {
@@ -192,10 +192,10 @@ impl Databases {
         }
     }
 
-    /// All fields of a hash; empty where the key is not there.
+    /// Returns all fields of a hash; empty if the key does not exist.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns connection errors.
     pub fn hash(
         &mut self,
         database: Database,
@@ -204,10 +204,10 @@ impl Databases {
         self.query(database, "cannot read a table", &cmd(&["HGETALL", key]))
     }
 
-    /// A field of a hash.
+    /// Returns a field of a hash.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns connection errors.
     pub fn field(
         &mut self,
         database: Database,
@@ -217,10 +217,10 @@ impl Databases {
         self.query(database, "cannot read a field", &cmd(&["HGET", key, field]))
     }
 
-    /// The names of the keys `TABLE|NAME`, in order, without the table.
+    /// Returns the names of the keys `TABLE|NAME`, in order, without the table.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns connection errors.
     pub fn names(&mut self, database: Database, table: &str) -> Result<Vec<String>, Error> {
         let pattern = format!("{table}|*");
         let (mut cursor, mut found) = (0u64, BTreeMap::new());
@@ -250,7 +250,7 @@ impl Databases {
     /// Sends commands at once and returns their answers.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns connection errors.
     pub fn send<T: FromRedisValue>(
         &mut self,
         database: Database,
@@ -266,7 +266,7 @@ impl Databases {
     /// changed by then.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns connection errors.
     pub fn watch(&mut self, keys: &[String]) -> Result<(), Error> {
         let mut watch = redis::cmd("WATCH");
         watch.arg(keys);
@@ -276,18 +276,18 @@ impl Databases {
         }
     }
 
-    /// Carries out commands in STATE_DB and in CONFIG_DB as one transaction. Returns `false` where nothing
-    /// was done, because a [watched](Databases::watch) key has changed.
+    /// Runs commands in STATE_DB and in CONFIG_DB as one transaction. Returns `false` if nothing was done
+    /// because a [watched](Databases::watch) key has changed.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns connection errors.
     pub fn commit(
         &mut self,
         doing: &'static str,
         state: Vec<redis::Cmd>,
         config: Vec<redis::Cmd>,
     ) -> Result<bool, Error> {
-        // A transaction may change the database on its way, so that no crash comes between the two.
+        // A transaction may switch the database midway, so that no crash comes between the two.
         let select = |database: Database| redis::cmd("SELECT").arg(database.number()).to_owned();
         let mut pipeline = redis::pipe();
         pipeline.atomic();
@@ -296,7 +296,7 @@ impl Databases {
         before.chain(after).for_each(|command| {
             pipeline.add_command(command);
         });
-        // MULTI and EXEC have answers of their own; that of EXEC is the last.
+        // MULTI and EXEC have separate answers; that of EXEC is the last.
         let (packed, answers) = (pipeline.get_packed_pipeline(), pipeline.len() + 2);
         let answers = self.exchange(Database::Config, doing, &packed, answers)?;
         Ok(answers.last() != Some(&Value::Nil))
@@ -313,8 +313,8 @@ impl Databases {
         self.taken(doing, answers.pop().unwrap_or(Value::Nil))
     }
 
-    /// Sends what is packed and reads so many answers. Unlike the client's own pipelines, this does not wait
-    /// for the second answer once the first has not come.
+    /// Sends the packed commands and reads the given number of answers. Unlike the client's own pipelines,
+    /// this does not wait for the second answer if the first one has not come.
     fn exchange(
         &mut self,
         database: Database,
@@ -347,13 +347,13 @@ impl Databases {
         }
     }
 
-    /// An answer in the form that is expected.
+    /// Converts an answer into the expected form.
     fn taken<T: FromRedisValue>(&self, doing: &'static str, answer: Value) -> Result<T, Error> {
         T::from_redis_value(answer).map_err(|error| located(&self.address, doing, error.into()))
     }
 }
 
-/// The error that the server has answered with, if it is one.
+/// Returns the error that the server has answered with, if the answer is an error.
 fn server_error(answer: &Value) -> Option<RedisError> {
     match answer {
         Value::ServerError(error) => Some(error.clone().into()),
@@ -361,7 +361,7 @@ fn server_error(answer: &Value) -> Option<RedisError> {
     }
 }
 
-/// A command of words.
+/// Builds a command from words.
 pub(crate) fn cmd(words: &[&str]) -> redis::Cmd {
     let mut command = redis::Cmd::new();
     for word in words {
@@ -393,7 +393,7 @@ fn connected(address: &Address) -> RedisResult<Connection> {
         Address::Unix(path) => ConnectionAddr::Unix(path.clone()),
         Address::Tcp(host, port) => ConnectionAddr::Tcp(host.clone(), *port),
     };
-    // The client would name itself, and wait for the answer to each of two commands.
+    // By default, the client would send its name in two commands and wait for both answers.
     let settings = RedisConnectionInfo::default().set_skip_set_lib_name();
     let info = address.into_connection_info()?.set_redis_settings(settings);
     let connection = Client::open(info)?.get_connection_with_timeout(PATIENCE)?;
@@ -402,9 +402,10 @@ fn connected(address: &Address) -> RedisResult<Connection> {
     Ok(connection)
 }
 
-/// A login that was refused. The server's own words stay out, because some have the password in them.
+/// Builds the error for a refused login. The server's own words are left out, because some contain the
+/// password.
 fn refused(address: &Address, source: RedisError) -> Error {
-    // Redis 6 and later, and those before it.
+    // The first text is that of Redis 6 and later, the second that of older versions.
     const NEEDLESS: [&str; 2] = ["without any password configured", "no password is set"];
     if source.is_io_error() {
         return located(address, "cannot log in", source);

@@ -1,26 +1,26 @@
-//! Why the agent cannot go on. Every message is one line.
+//! Errors that end the agent. Every message is one line.
 
 use std::time::Duration;
 
 use bufgym_sim::input::excerpt;
 
-/// Why the agent cannot go on.
+/// An error that ends the agent.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A text that is no address.
+    /// The text is no valid address.
     #[error("'{}' is no address of Redis: give unix:/PATH or HOST:PORT, such as unix:/var/run/redis/redis.sock or 127.0.0.1:6379", excerpt(.0))]
     Address(String),
-    /// The server does not answer, or has refused a command.
+    /// The server does not answer, or refuses a command.
     #[error("Redis at {address}: {doing}: {source}")]
     Redis {
         /// The server.
         address: String,
-        /// What was to be done.
+        /// The action that failed.
         doing: &'static str,
-        /// What the client says.
+        /// The error of the client.
         source: redis::RedisError,
     },
-    /// The server takes a connection or a command and does not answer.
+    /// The server accepts a connection or a command and does not answer.
     #[error(
         "Redis at {address}: {doing}: no answer within {} s; is it Redis that listens there, and does it \
          still answer others (`redis-cli ping`)?",
@@ -29,34 +29,34 @@ pub enum Error {
     Silent {
         /// The server.
         address: String,
-        /// What was to be done.
+        /// The action that failed.
         doing: &'static str,
-        /// How long the agent has waited.
+        /// Time that the agent has waited.
         patience: Duration,
     },
-    /// The server asks for a password, or refuses the one that was given.
+    /// The server asks for a password, or refuses the given one.
     #[error("Redis at {address}: {problem}")]
     Login {
         /// The server.
         address: String,
-        /// What is wrong, and what would help.
+        /// Explanation and remedy.
         problem: &'static str,
     },
-    /// The network decides on more than SONiC can set, or on the α of another rule.
+    /// The network decides on more than SONiC can set, or on the α of a rule other than Dynamic Threshold.
     #[error(
         "its low level is {0}, but a switch with SONiC has the alpha of Dynamic Threshold alone; \
          use weights that were trained with --low-level dt --actions alpha, such as checkpoints/ndt-fct-dt"
     )]
     LowLevel(String),
-    /// The configuration or the counters of the switch are not as the agent needs them.
+    /// The agent cannot work with the configuration or the counters of the switch.
     #[error("{key}: {problem}")]
     Switch {
         /// Database and key.
         key: String,
-        /// What is wrong, and what would be right.
+        /// Explanation, and what would be right.
         problem: String,
     },
-    /// Ports were asked for that are not there.
+    /// Some requested ports do not exist.
     #[error(
         "no port {wanted} with a queue in {pool}; there are {}",
         list(.present)
@@ -72,24 +72,24 @@ pub enum Error {
     /// Another agent is connected.
     #[error("another agent is connected to this Redis ({0}): end it first")]
     Busy(String),
-    /// Somebody else changed what the agent has set.
+    /// Somebody else has changed a value that the agent had set.
     #[error("{key} is {found}, but the agent had set {expected}: somebody else configures buffers")]
     Changed {
         /// Database and key.
         key: String,
-        /// The value there.
+        /// The value found there.
         found: String,
-        /// The agent's.
+        /// The value that the agent had set.
         expected: String,
     },
-    /// An old value cannot be put back.
+    /// An old value cannot be restored.
     #[error("{key}: cannot go back to {old}: {problem}")]
     Restore {
         /// Database and key.
         key: String,
         /// The old value.
         old: String,
-        /// Why not.
+        /// Reason.
         problem: String,
     },
     /// Intervals that contradict each other.
@@ -105,7 +105,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A complaint about a key of the switch.
+    /// Builds an error about a key of the switch.
     pub(crate) fn switch(key: impl Into<String>, problem: impl Into<String>) -> Error {
         Error::Switch {
             key: key.into(),
@@ -113,7 +113,7 @@ impl Error {
         }
     }
 
-    /// Whether the connection is gone, so that another one may help.
+    /// Returns true if the connection is gone, so that a new one may help.
     pub fn is_disconnected(&self) -> bool {
         match self {
             Error::Silent { .. } => true,
@@ -126,13 +126,13 @@ impl Error {
         }
     }
 
-    /// Whether what the user gave, or the switch as it was found, is at fault.
+    /// Returns true if the user's input, or the initial state of the switch, is at fault.
     pub fn is_input(&self) -> bool {
         !matches!(self, Error::Changed { .. } | Error::Restore { .. })
     }
 }
 
-/// The first few names.
+/// Lists the first few names.
 fn list(names: &[String]) -> String {
     const SHOWN: usize = 8;
     match names.len() {

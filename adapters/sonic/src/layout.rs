@@ -1,4 +1,4 @@
-//! Ports, egress queues, buffer profiles and pool of a switch, as its databases have them.
+//! Ports, egress queues, buffer profiles and pool of a switch, read from its databases.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -8,14 +8,14 @@ use crate::profiles::Journal;
 use crate::schema::{self, Reference, key};
 use crate::{Database, Databases, Error};
 
-/// Which part of a switch is to be controlled.
+/// The part of a switch to control.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// The pool whose queues are meant.
+    /// The pool whose queues are controlled.
     pub pool: String,
-    /// Names of ports; all that are up and have a queue in the pool where it is empty.
+    /// Names of ports; if empty, all ports that are up and have a queue in the pool.
     pub ports: Vec<String>,
-    /// Size of the pool where the databases do not have it, bytes.
+    /// Size of the pool if the databases do not contain it, bytes.
     pub buffer_bytes: Option<u64>,
 }
 
@@ -24,11 +24,11 @@ pub struct Wanted {
 pub struct Layout {
     /// The buffer pool that the queues share.
     pub pool: String,
-    /// Its size B, bytes.
+    /// Size B of the pool, bytes.
     pub buffer_bytes: u64,
     /// Number of ports with a queue in the pool, controlled or not.
     pub present: usize,
-    /// Number of ports that would be controlled, were they not down and had they not zero profiles alone.
+    /// Number of ports that are left out because they are down or have zero profiles only.
     pub idle: usize,
     /// The controlled ports, in the order of their numbers.
     pub ports: Vec<Port>,
@@ -39,24 +39,24 @@ pub struct Layout {
 /// A controlled port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// Its name, such as `Ethernet0`.
+    /// Name, such as `Ethernet0`.
     pub name: String,
-    /// Its rate, bit/s.
+    /// Line rate, bit/s.
     pub rate_bps: u64,
     /// Object id of the port's counters.
     pub oid: String,
-    /// Its queues in the pool, by configuration key.
+    /// Queues in the pool, by configuration key.
     pub queues: Vec<Queues>,
 }
 
 /// Queues of a port that are configured together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queues {
-    /// Their key in CONFIG_DB, `BUFFER_QUEUE|PORT|FIRST-LAST`.
+    /// Key in CONFIG_DB, `BUFFER_QUEUE|PORT|FIRST-LAST`.
     pub key: String,
-    /// The profile that they have when nobody controls them.
+    /// The profile of the queues while nobody controls them.
     pub profile: Reference,
-    /// Its `dynamic_th`.
+    /// The `dynamic_th` of that profile.
     pub threshold: i8,
     /// Object ids of the queues' counters.
     pub oids: Vec<String>,
@@ -66,7 +66,8 @@ impl Layout {
     /// Finds the queues of a pool.
     ///
     /// # Errors
-    /// When the configuration is not one that the agent can work with: which key, and what would be right.
+    /// Fails if the agent cannot work with the configuration. The error names the key and what would be
+    /// right.
     pub fn find(databases: &mut Databases, wanted: &Wanted) -> Result<Layout, Error> {
         let mut finder = Finder {
             databases,
@@ -115,14 +116,14 @@ impl Layout {
         })
     }
 
-    /// β = B/N for the N controlled ports, at least 1.
+    /// Returns β = B/N for the N controlled ports, at least 1.
     pub fn beta(&self) -> u64 {
         let ports = u64::try_from(self.ports.len()).expect("ports are few");
         (self.buffer_bytes / ports).max(1)
     }
 }
 
-/// `CONFIG_DB KEY`, for messages.
+/// Formats `CONFIG_DB KEY` for messages.
 pub(crate) fn config(key: &str) -> String {
     format!("{} {key}", Database::Config.name())
 }
@@ -130,7 +131,7 @@ pub(crate) fn config(key: &str) -> String {
 /// Queues to be controlled, by port.
 type Controlled = BTreeMap<String, Vec<(Queues, RangeInclusive<u8>)>>;
 
-/// What the configuration says of the queues of a pool.
+/// Queues of a pool according to the configuration.
 struct Found {
     queues: Controlled,
     /// Ports with a queue in the pool.
@@ -146,7 +147,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// The size of the pool.
+    /// Returns the size of the pool.
     fn pool(&mut self) -> Result<u64, Error> {
         let name = &self.wanted.pool;
         let key = key(schema::BUFFER_POOL, name);
@@ -166,7 +167,7 @@ impl Finder<'_> {
                 return Err(Error::switch(config(&key), problem));
             }
         }
-        // With dynamic buffer calculation the size is that which the buffer manager has computed.
+        // With dynamic buffer calculation, the buffer manager has computed the size.
         let computed = format!("{}:{name}", schema::APPL_BUFFER_POOL);
         let computed = self.databases.field(Database::Appl, &computed, "size")?;
         let sizes = [fields.get("size").cloned(), computed];
@@ -183,8 +184,8 @@ impl Finder<'_> {
         }
     }
 
-    /// The queues whose profile is in the pool, by port. Those of ports that are not wanted, or down, and
-    /// those with a zero profile are left alone, whatever is configured there.
+    /// Returns the queues whose profile is in the pool, by port. Ignores ports that are not wanted or are
+    /// down, and queues with a zero profile, whatever is configured there.
     fn queues(&mut self) -> Result<Found, Error> {
         let own = Journal::read(self.databases)?;
         let names = self
@@ -266,13 +267,13 @@ impl Finder<'_> {
         })
     }
 
-    /// Whether a port is wanted.
+    /// Returns true if the port is wanted.
     fn wants(&self, port: &str) -> bool {
         let wanted = &self.wanted.ports;
         wanted.is_empty() || wanted.iter().any(|wanted| wanted == port)
     }
 
-    /// Whether a port is administratively down. Where CONFIG_DB does not say it, APPL_DB does.
+    /// Returns true if the port is administratively down. Reads APPL_DB if CONFIG_DB does not say it.
     fn is_down(&mut self, port: &str) -> Result<bool, Error> {
         let sources = [
             (Database::Config, key(schema::PORT, port)),
@@ -287,7 +288,7 @@ impl Finder<'_> {
         Ok(false)
     }
 
-    /// Reads a profile, if it has not been read; `false` when there is none of this name.
+    /// Reads a profile if it has not been read; returns `false` if no profile has this name.
     fn load(&mut self, profile: &str) -> Result<bool, Error> {
         if !self.profiles.contains_key(profile) {
             let key = key(schema::BUFFER_PROFILE, profile);
@@ -301,13 +302,13 @@ impl Finder<'_> {
         Ok(true)
     }
 
-    /// Whether a profile that has been read is in the pool.
+    /// Returns true if a profile that has been read is in the pool.
     fn in_pool(&self, profile: &str) -> bool {
         let pool = self.profiles[profile].get(schema::POOL);
         pool.is_some_and(|pool| schema::pool_name(pool) == self.wanted.pool)
     }
 
-    /// The `dynamic_th` of a profile that has been read.
+    /// Returns the `dynamic_th` of a profile that has been read.
     fn threshold(&self, profile: &str) -> Result<i8, Error> {
         let fields = &self.profiles[profile];
         let threshold = fields
@@ -333,8 +334,9 @@ impl Finder<'_> {
     }
 }
 
-/// Whether a profile gives its queues nothing: no reserved bytes, and the least share of the pool or none.
-/// SONiC gives such profiles to ports that are not in use (SONiC's `doc/qos/reclaim-reserved-buffer.md`).
+/// Returns true if a profile gives its queues nothing: no reserved bytes, and the least share of the pool or
+/// none. SONiC gives such profiles to ports that are not in use (SONiC's
+/// `doc/qos/reclaim-reserved-buffer.md`).
 fn is_zero(profile: &BTreeMap<String, String>) -> bool {
     let number = |field: &str| {
         profile
@@ -346,7 +348,7 @@ fn is_zero(profile: &BTreeMap<String, String>) -> bool {
     shares && number(schema::SIZE) == Some(0)
 }
 
-/// Port, or several with commas between them, and queue numbers of `PORT|FIRST-LAST`.
+/// Parses `PORT|FIRST-LAST`: the port, or several separated by commas, and the queue numbers.
 fn place(name: &str) -> Result<(&str, RangeInclusive<u8>), String> {
     let (port, queues) = match name.split('|').collect::<Vec<_>>()[..] {
         [port, queues] => (port, queues),
@@ -362,7 +364,7 @@ fn place(name: &str) -> Result<(&str, RangeInclusive<u8>), String> {
     }
 }
 
-/// Ports with their rates and the object ids of their counters.
+/// Returns ports with their rates and the object ids of their counters.
 fn with_counters(databases: &mut Databases, found: Controlled) -> Result<Vec<Port>, Error> {
     let ports = map(databases, schema::PORT_MAP, "counterpoll port enable")?;
     let queues = map(databases, schema::QUEUE_MAP, "counterpoll queue enable")?;
@@ -422,7 +424,7 @@ fn map(
     }
 }
 
-/// A name with its number apart, so that `Ethernet8` comes before `Ethernet16`.
+/// Splits the number from a name, so that `Ethernet8` sorts before `Ethernet16`.
 fn numbered(name: &str) -> (String, u64, String) {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let number = name[stem.len()..].parse().unwrap_or(0);

@@ -2,15 +2,15 @@
 //! database of the switch, decides on an α per port as in the simulator, and sets it as the
 //! `dynamic_th` of a buffer profile, which is log2 α.
 //!
-//! - [`Databases`]: the connection, with the few operations that are needed.
+//! - [`Databases`]: the connection, with the few operations that the agent needs.
 //! - [`Layout`]: ports, egress queues, buffer profiles and pool of a switch, as configured.
 //! - [`counters`]: one reading of all counters.
-//! - [`Monitor`]: readings become the observation `[ports, 8, 5]` and the trigger of decisions.
-//! - [`profiles`]: what is written, and how the old values come back.
-//! - [`Agent`]: all of it, poll by poll.
-//! - [`simulated`]: the simulator in the place of a switch, for tests and trials.
+//! - [`Monitor`]: turns readings into the observation `[ports, 8, 5]` and triggers decisions.
+//! - [`profiles`]: writes profiles, and restores the old values.
+//! - [`Agent`]: combines all of this, poll by poll.
+//! - [`simulated`]: the simulator instead of a switch, for tests and trials.
 //!
-//! `docs/sonic.md` has SONiC's side of it, with sources.
+//! `docs/sonic.md` describes SONiC's side, with sources.
 
 pub mod address;
 pub mod agent;
@@ -32,11 +32,11 @@ pub use monitor::Monitor;
 
 use bufgym_env::control::BasePolicy;
 
-/// Checks that a switch with SONiC can do what a network was trained to decide on: the α of Dynamic
-/// Threshold and nothing else.
+/// Checks that a switch with SONiC can apply the decisions of a network: the α of Dynamic Threshold and
+/// nothing else.
 ///
 /// # Errors
-/// [`Error::LowLevel`] for another heuristic, queue management, early drop or ingress queues.
+/// Returns [`Error::LowLevel`] for another heuristic, queue management, early drop or ingress queues.
 pub fn fits(low_level: &BasePolicy) -> Result<(), Error> {
     match low_level.is_default() {
         true => Ok(()),

@@ -1,17 +1,18 @@
-//! Readings become the observation and the trigger of decisions.
+//! Turns readings into the observation, and triggers decisions.
 //!
-//! A switch that counts for itself sees every packet; here there are sums between readings.
+//! A switch that counts for itself sees every packet; the agent only sees sums between readings.
 //!
 //! | quantity | from readings |
 //! |---|---|
 //! | queue | the bytes that wait now, or else the sum of the queues' watermarks, which is not below |
-//! | enqueued | bytes sent, and what the queue has grown by where its length is known |
-//! | dropped | bytes dropped; where the switch counts packets only, packets of the mean size of those sent |
+//! | enqueued | bytes sent, and the growth of the queue if its length is known |
+//! | dropped | bytes dropped; if the switch counts packets only, packets of the mean size of those sent |
 //! | elapsed | on the switch's clock between its own readings, or else on that of the agent |
-//! | excess | per reading, what was dropped and what the queue has grown by, clamped at 0; with watermarks alone what was dropped since the last decision and the largest watermark since then |
+//! | excess | per reading, the drops plus the growth of the queue, clamped at 0; with watermarks alone, the drops since the last decision plus the largest watermark since then |
 //!
-//! The excess of the paper (Eq. 5) is clamped after every packet. Clamped after every reading it is not
-//! above that, so triggers come late or not at all; that from watermarks is not below, so they come early.
+//! The paper (Eq. 5) clamps the excess after every packet. Clamped after every reading, the excess is never
+//! larger, so triggers come late or not at all. The excess from watermarks is never smaller, so triggers come
+//! early.
 
 use std::time::Duration;
 
@@ -21,24 +22,24 @@ use bufgym_sim::switch::policy::TriggerCause;
 use crate::Layout;
 use crate::counters::{PortCounters, Sample};
 
-/// Bytes of a lost packet where nothing was sent that could tell.
+/// Assumed bytes of a lost packet if nothing was sent that shows the size.
 const UNKNOWN_PACKET: u64 = 1_500;
 
-/// When decisions come.
+/// Timing of decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// No decision is earlier than that after the last one.
+    /// Shortest time between two decisions.
     pub shortest: Duration,
-    /// With the first reading after that time there is a decision in any case; zero: off.
+    /// Time after which the next reading causes a decision in any case; zero turns this off.
     pub longest: Duration,
 }
 
-/// What a reading has brought.
+/// The outcome of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
     /// Nothing: the switch has not read its counters since the last reading.
     None,
-    /// The first reading, or counters that began anew: from here on there are differences.
+    /// The first reading, or counters that restarted: differences are known from here on.
     Began,
     /// Counts, and no decision is due.
     Counted,
@@ -55,11 +56,11 @@ pub struct Volumes {
     pub dropped: u64,
     /// Arrived minus sent.
     pub excess: u64,
-    /// The longest that its queues have been.
+    /// The longest queue length.
     pub longest: u64,
 }
 
-/// Keeps what is needed between readings.
+/// Keeps the state that is needed between readings.
 #[derive(Clone, Debug)]
 pub struct Monitor {
     scales: Vec<ObservationScale>,
@@ -67,9 +68,9 @@ pub struct Monitor {
     beta: u64,
     timing: Timing,
     last: Option<Sample>,
-    /// Counts begin with the next reading that is new.
+    /// True if counts begin with the next new reading.
     is_fresh: bool,
-    /// When the last reading with news was taken.
+    /// Time of the last reading with new counters.
     now: Duration,
     decided: Duration,
     volumes: Vec<Volumes>,
@@ -79,7 +80,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Nothing read so far.
+    /// Builds a monitor without readings.
     pub fn new(layout: &Layout, timing: Timing) -> Monitor {
         let beta = layout.beta();
         let ports = layout.ports.len();
@@ -103,7 +104,7 @@ impl Monitor {
         }
     }
 
-    /// Forgets what was counted: the next reading that is new is the first.
+    /// Forgets all counts: the next new reading counts as the first.
     pub fn restart(&mut self) {
         let ports = self.volumes.len();
         self.is_fresh = true;
@@ -113,10 +114,10 @@ impl Monitor {
         self.observation = Observation::new(ports);
     }
 
-    /// Takes a reading; `clock` is the agent's time of it, which counts where the switch tells none.
+    /// Takes a reading. `clock` is the agent's time of it, which counts if the switch reports none.
     ///
     /// # Panics
-    /// When the reading is of another number of ports.
+    /// Panics if the reading has another number of ports.
     pub fn take(&mut self, sample: Sample, clock: Duration) -> News {
         assert_eq!(
             sample.ports.len(),
@@ -155,7 +156,7 @@ impl Monitor {
 
     fn begin(&mut self, sample: Sample, clock: Duration) -> News {
         let now = sample.taken.unwrap_or(clock);
-        // Where the clock of the switch goes on, what was counted before stays.
+        // If the clock of the switch did not jump back, the previous counts stay.
         if self.is_fresh || now < self.now {
             self.decided = now;
             self.volumes.fill(Volumes::default());
@@ -167,7 +168,7 @@ impl Monitor {
         News::Began
     }
 
-    /// The trigger that has fired since the last decision, at this reading or before.
+    /// Returns the trigger that has fired since the last decision, at this reading or before.
     fn due_now(&self) -> Option<TriggerCause> {
         let any = |reached: &dyn Fn(&Volumes) -> bool| self.volumes.iter().any(reached);
         let excess = any(&|volumes| volumes.excess >= self.beta);
@@ -183,11 +184,11 @@ impl Monitor {
         (longest > Duration::ZERO && since >= longest).then_some(TriggerCause::Interval)
     }
 
-    /// Appends a step to the observation for a decision at the last reading, and begins to count anew.
+    /// Appends a step to the observation for a decision at the last reading, and restarts the counts.
     /// `levels` are those in force, by port. Returns `[ports, HISTORY, FEATURES]`.
     ///
     /// # Panics
-    /// When there is not one level per port.
+    /// Panics if there is not exactly one level per port.
     pub fn observe(&mut self, levels: &[u8]) -> &[f32] {
         assert_eq!(levels.len(), self.volumes.len(), "a level of every port");
         let elapsed_s = self.now.saturating_sub(self.decided).as_secs_f64();
@@ -214,23 +215,23 @@ impl Monitor {
         self.observation.as_slice()
     }
 
-    /// Volumes since the last decision, by port.
+    /// Returns the volumes since the last decision, by port.
     pub fn volumes(&self) -> &[Volumes] {
         &self.volumes
     }
 
-    /// When the last reading with news was taken.
+    /// Returns the time of the last reading with new counters.
     pub fn now(&self) -> Duration {
         self.now
     }
 }
 
-/// Bytes that wait for a port, as far as the switch tells.
+/// Returns the bytes that wait for a port, as far as the switch reports them.
 fn length(counters: &PortCounters) -> u64 {
     counters.occupancy.or(counters.watermark).unwrap_or(0)
 }
 
-/// Whether a counter has gone back, as after a restart of the switch.
+/// Returns true if a counter has gone back, like after a restart of the switch.
 fn is_earlier(after: &PortCounters, before: &PortCounters) -> bool {
     after.sent < before.sent
         || after.sent_packets < before.sent_packets
@@ -239,7 +240,7 @@ fn is_earlier(after: &PortCounters, before: &PortCounters) -> bool {
 }
 
 impl Volumes {
-    /// Adds what happened between two readings.
+    /// Adds the changes between two readings.
     fn add(&mut self, before: &PortCounters, after: &PortCounters) {
         let sent = after.sent - before.sent;
         let dropped = match (before.dropped, after.dropped) {

@@ -1,10 +1,10 @@
-//! What the agent writes, and how the old values come back.
+//! Writes profiles, and restores the old values.
 //!
-//! For every level that is decided there is a profile of the agent, a copy of the one that the queues
-//! had, with another `dynamic_th`; a decision points the queues of a port at one of them. Profiles that
-//! the operator made are never changed. A journal in STATE_DB has the old profile of every queue and the
-//! profiles that the agent has made; it is written in the transaction that makes them. What is not in the
-//! journal is not the agent's, whatever its name.
+//! For every decided level the agent makes a profile: a copy of the queues' profile with another
+//! `dynamic_th`. A decision points the queues of a port at one of these profiles. The agent never changes
+//! profiles that the operator made. A journal in STATE_DB holds the old profile of every queue and the
+//! profiles that the agent has made. It is written in the transaction that makes them. A profile that is not
+//! in the journal is not the agent's, whatever its name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,11 +24,11 @@ pub const MADE: &str = "BUFGYM_SONIC_AGENT|OWN_PROFILES";
 /// Names of the agent's profiles begin with this; then come `dynamic_th` and the old profile.
 const OWN: &str = "bufgym";
 
-/// How often a transaction is tried while somebody else changes its keys.
+/// Number of attempts of a transaction while somebody else changes its keys.
 const ATTEMPTS: usize = 20;
 
-/// A name for a profile of the agent in the place of an old one, which nobody has: `bufgym_3_q_lossy_profile`
-/// for α = 2^3, or with another number, `bufgym2_3_q_lossy_profile`.
+/// Returns an unused name for the agent's copy of an old profile: `bufgym_3_q_lossy_profile` for α = 2^3, or
+/// with another number, `bufgym2_3_q_lossy_profile`.
 fn own_name(threshold: i8, old: &str, taken: &BTreeSet<String>) -> String {
     let name = |number: usize| match number {
         1 => format!("{OWN}_{threshold}_{old}"),
@@ -40,7 +40,7 @@ fn own_name(threshold: i8, old: &str, taken: &BTreeSet<String>) -> String {
         .expect("names are finite")
 }
 
-/// Whether a profile has a name as the agent gives them. It need not be the agent's.
+/// Returns true if the name looks like one of the agent's profiles. The profile need not be the agent's.
 fn is_named_like_own(name: &str) -> bool {
     let parts = name
         .strip_prefix(OWN)
@@ -55,7 +55,7 @@ fn is_named_like_own(name: &str) -> bool {
         && !old.is_empty()
 }
 
-/// What the agent has changed.
+/// The changes that the agent has made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Journal {
     /// The old profile of every queue key.
@@ -65,10 +65,10 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Reads what an agent has noted.
+    /// Reads the journal that an agent has left.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns connection errors.
     pub fn read(databases: &mut Databases) -> Result<Journal, Error> {
         let queues = databases.hash(Database::State, JOURNAL)?.into_iter();
         let made = databases.hash(Database::State, MADE)?.into_iter();
@@ -80,7 +80,7 @@ impl Journal {
         })
     }
 
-    /// Whether the agent has made this profile.
+    /// Returns true if the agent has made this profile.
     pub fn has_made(&self, profile: &str) -> bool {
         self.made.contains_key(profile)
     }
@@ -89,7 +89,7 @@ impl Journal {
         self.queues.is_empty() && self.made.is_empty()
     }
 
-    /// The commands that write it.
+    /// Returns the commands that write the journal.
     fn commands(&self) -> Vec<Cmd> {
         let queues = self.queues.iter();
         let queues = queues.map(|(key, old)| (key.clone(), old.text())).collect();
@@ -109,7 +109,7 @@ impl Journal {
     }
 }
 
-/// A field of CONFIG_DB to be written.
+/// A write to a key of CONFIG_DB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
     /// The key.
@@ -119,7 +119,8 @@ pub struct Write {
 }
 
 impl Write {
-    /// Name and `dynamic_th` of the profile that is made; `None` where a queue is given one.
+    /// Returns the name and `dynamic_th` of the profile that the write makes; `None` if it gives a queue a
+    /// profile.
     fn profile(&self) -> Option<(&str, &str)> {
         let name = self.key.strip_prefix(schema::BUFFER_PROFILE)?;
         let name = name.strip_prefix('|')?;
@@ -132,7 +133,7 @@ impl Write {
 }
 
 impl std::fmt::Display for Write {
-    /// The command of Redis.
+    /// Formats the command of Redis.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "HSET {}", self.key)?;
         self.fields
@@ -144,21 +145,21 @@ impl std::fmt::Display for Write {
 /// Writes decisions into CONFIG_DB.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
-    /// Names of profiles that are somebody else's.
+    /// Names of profiles that belong to somebody else.
     taken: BTreeSet<String>,
-    /// What this writer has changed.
+    /// The changes that this writer has made.
     journal: Journal,
-    /// The reference that every queue key has now, where it is the agent's.
+    /// The current reference of every queue key that points to one of the agent's profiles.
     set: BTreeMap<String, Reference>,
-    /// A transaction was sent, and the connection was lost before its answer.
+    /// True if a transaction was sent and the connection was lost before its answer.
     in_doubt: bool,
 }
 
 impl Writer {
-    /// A writer that has changed nothing yet.
+    /// Builds a writer that has changed nothing yet.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns connection errors.
     pub fn new(databases: &mut Databases) -> Result<Writer, Error> {
         let taken = databases.names(Database::Config, schema::BUFFER_PROFILE)?;
         Ok(Writer {
@@ -167,7 +168,7 @@ impl Writer {
         })
     }
 
-    /// What has to be written so that the queues have `threshold`; nothing where they have it.
+    /// Returns the writes that give the queues `threshold`; none for queues that have it.
     pub fn plan(&self, layout: &Layout, decided: &[(usize, i8)]) -> Vec<Write> {
         let mut planned = BTreeSet::new();
         let (mut profiles, mut queues) = (Vec::new(), Vec::new());
@@ -191,11 +192,11 @@ impl Writer {
         profiles
     }
 
-    /// Writes, all or nothing. `real` is false in a dry run: then it is only remembered.
+    /// Writes all or nothing. In a dry run, `real` is false, and the writes are only remembered.
     ///
     /// # Errors
-    /// As [`verify`](Writer::verify), and [`Error::Changed`] where somebody else has made a profile of the
-    /// same name meanwhile.
+    /// Returns the errors of [`verify`](Writer::verify), and [`Error::Changed`] if somebody else has made a
+    /// profile of the same name meanwhile.
     pub fn write(
         &mut self,
         databases: &mut Databases,
@@ -257,11 +258,11 @@ impl Writer {
         Err(restless())
     }
 
-    /// Checks that every queue still has what the agent, or before it the operator, has set, and that the
-    /// agent's profiles have their `dynamic_th`.
+    /// Checks that every queue still has the profile that the agent, or before it the operator, has set, and
+    /// that the agent's profiles have their `dynamic_th`.
     ///
     /// # Errors
-    /// [`Error::Changed`] for the first one that has not, and those of the connection.
+    /// Returns [`Error::Changed`] for the first mismatch, and connection errors.
     pub fn verify(&self, databases: &mut Databases, layout: &Layout) -> Result<(), Error> {
         let groups: Vec<&Queues> = layout.ports.iter().flat_map(|port| &port.queues).collect();
         let queue = |group: &&Queues| {
@@ -292,24 +293,24 @@ impl Writer {
         Ok(())
     }
 
-    /// Profiles that are somebody else's, though they have names as the agent gives them.
+    /// Returns profiles that do not belong to the agent, although their names look like the agent's.
     pub fn namesakes(&self) -> Vec<&str> {
         let taken = self.taken.iter().map(String::as_str);
         taken.filter(|name| is_named_like_own(name)).collect()
     }
 
-    /// Whether it is unknown if the last write came into force. The journal in STATE_DB tells it.
+    /// Returns true if it is unknown whether the last write took effect. The journal in STATE_DB shows it.
     pub fn is_in_doubt(&self) -> bool {
         self.in_doubt
     }
 
-    /// What this writer has changed.
+    /// Returns the changes that this writer has made.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 }
 
-/// Fields of keys of CONFIG_DB.
+/// Reads fields of keys of CONFIG_DB.
 fn read<'a>(
     databases: &mut Databases,
     fields: impl Iterator<Item = (&'a str, &'a str)>,
@@ -321,7 +322,7 @@ fn read<'a>(
     databases.send(Database::Config, "cannot read profiles", &pipeline)
 }
 
-/// A profile with the fields of another and a `dynamic_th` of its own.
+/// Builds a profile with the fields of another one and its own `dynamic_th`.
 fn copy(name: &str, fields: &BTreeMap<String, String>, threshold: i8) -> Write {
     let mut fields = fields.clone();
     fields.insert(schema::DYNAMIC_TH.to_owned(), threshold.to_string());
@@ -339,7 +340,7 @@ fn set(write: &Write) -> Cmd {
     command
 }
 
-/// Somebody else writes the same keys again and again.
+/// Builds the error for the case that somebody else writes the same keys again and again.
 fn restless() -> Error {
     Error::Changed {
         key: config(schema::BUFFER_QUEUE),
@@ -348,7 +349,7 @@ fn restless() -> Error {
     }
 }
 
-/// What was put back.
+/// Counts of restored items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     /// Queue keys that have their old profile again.
@@ -357,22 +358,22 @@ pub struct Restored {
     pub profiles: usize,
 }
 
-/// Gives back what an agent that was killed has noted in the journal, see [`put_back`].
+/// Restores what a killed agent has recorded in the journal; see [`put_back`].
 ///
 /// # Errors
-/// As [`put_back`].
+/// Returns the errors of [`put_back`].
 pub fn restore(databases: &mut Databases) -> Result<Restored, Error> {
     let journal = Journal::read(databases)?;
     put_back(databases, &journal)
 }
 
 /// Gives every queue of a journal its old profile back, and removes the profiles that the agent has made.
-/// Queues that somebody else has given another profile stay as they are. A profile that somebody else has
-/// given to a queue of theirs stays as well, and is theirs from then on.
+/// Queues that somebody else has given another profile stay as they are. An agent's profile that somebody
+/// else has given to another queue stays as well, and belongs to them from then on.
 ///
 /// # Errors
-/// [`Error::Restore`] where an old profile is no longer there: that queue and the agent's profile stay,
-/// and all others have been put back. Those of the connection.
+/// Returns [`Error::Restore`] if an old profile no longer exists: that queue and the agent's profile stay,
+/// and all others have been restored. Also returns connection errors.
 pub fn put_back(databases: &mut Databases, journal: &Journal) -> Result<Restored, Error> {
     if journal.is_empty() {
         return Ok(Restored::default());
@@ -392,18 +393,18 @@ pub fn put_back(databases: &mut Databases, journal: &Journal) -> Result<Restored
     Err(restless())
 }
 
-/// How to put things back.
+/// A plan to restore the old values.
 struct Plan {
     commands: Vec<Cmd>,
     restored: Restored,
     /// The first queue that cannot have its old profile.
     lost: Option<Error>,
-    /// What stays in the journal, for the next attempt.
+    /// The entries that stay in the journal, for the next attempt.
     left: Journal,
 }
 
 impl Plan {
-    /// Reads what is there, and watches it.
+    /// Reads the current state, and watches it.
     fn of(databases: &mut Databases, journal: &Journal) -> Result<Plan, Error> {
         let queues = databases.names(Database::Config, schema::BUFFER_QUEUE)?;
         let queues: Vec<String> = queues

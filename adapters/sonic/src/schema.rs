@@ -1,4 +1,4 @@
-//! Names in SONiC's databases, as in sonic-swss-common's `common/schema.h` and sonic-swss's
+//! Names in SONiC's databases, taken from sonic-swss-common's `common/schema.h` and sonic-swss's
 //! `doc/swss-schema.md`.
 
 use bufgym_env::control::{ALPHAS, INITIAL_LEVEL};
@@ -11,10 +11,10 @@ pub const BUFFER_PROFILE: &str = "BUFFER_PROFILE";
 pub const BUFFER_QUEUE: &str = "BUFFER_QUEUE";
 /// CONFIG_DB: ports by name; fields `speed`, Mbit/s, and `admin_status`.
 pub const PORT: &str = "PORT";
-/// APPL_DB: ports as they are in force. `admin_status` is there as well where CONFIG_DB leaves it out
-/// (sonic-swss, `cfgmgr/portmgr.cpp`).
+/// APPL_DB: ports in force. `admin_status` is there even if CONFIG_DB leaves it out (sonic-swss,
+/// `cfgmgr/portmgr.cpp`).
 pub const APPL_PORT: &str = "PORT_TABLE";
-/// APPL_DB: buffer pools as they are in force, with sizes that the switch has computed.
+/// APPL_DB: buffer pools in force, with sizes that the switch has computed.
 pub const APPL_BUFFER_POOL: &str = "BUFFER_POOL_TABLE";
 /// COUNTERS_DB: object ids by port name.
 pub const PORT_MAP: &str = "COUNTERS_PORT_NAME_MAP";
@@ -22,7 +22,7 @@ pub const PORT_MAP: &str = "COUNTERS_PORT_NAME_MAP";
 pub const QUEUE_MAP: &str = "COUNTERS_QUEUE_NAME_MAP";
 /// COUNTERS_DB: counters of an object, by its id.
 pub const COUNTERS: &str = "COUNTERS";
-/// COUNTERS_DB: when groups of counters were read last, in ns of a steady clock.
+/// COUNTERS_DB: times at which groups of counters were last read, in ns of a steady clock.
 pub const TIME_STAMPS: &str = "COUNTERS:TIME_STAMP";
 
 /// The field of a profile that holds log2 α.
@@ -41,20 +41,20 @@ pub const PROFILE: &str = "profile";
 /// Range of `dynamic_th` (sonic-buffer-profile.yang).
 pub const DYNAMIC_TH_RANGE: std::ops::RangeInclusive<i8> = -8..=7;
 
-/// `TABLE|KEY` of CONFIG_DB and STATE_DB.
+/// Returns `TABLE|KEY` of CONFIG_DB and STATE_DB.
 pub fn key(table: &str, name: &str) -> String {
     format!("{table}|{name}")
 }
 
-/// The key of an object's counters.
+/// Returns the key of an object's counters.
 pub fn counters(oid: &str) -> String {
     format!("{COUNTERS}:{oid}")
 }
 
-/// log2 α of a level of the action set: -2 for α = 1/4, 5 for α = 32.
+/// Returns log2 α of a level of the action set: -2 for α = 1/4, 5 for α = 32.
 ///
 /// # Panics
-/// When there is no such level.
+/// Panics if there is no such level.
 pub fn threshold(level: u8) -> i8 {
     assert!(
         usize::from(level) < ALPHAS.len(),
@@ -64,14 +64,14 @@ pub fn threshold(level: u8) -> i8 {
     i8::try_from(level).expect("levels are few") - unit()
 }
 
-/// The level nearest to `dynamic_th`.
+/// Returns the level nearest to `dynamic_th`.
 pub fn level(threshold: i8) -> u8 {
     let last = u8::try_from(ALPHAS.len() - 1).expect("levels are few");
     let above = i16::from(threshold) + i16::from(unit());
     u8::try_from(above.max(0)).map_or(last, |level| level.min(last))
 }
 
-/// The level of α = 1.
+/// Returns `dynamic_th` of α = 1.
 fn unit() -> i8 {
     i8::try_from(INITIAL_LEVEL).expect("levels are few")
 }
@@ -96,7 +96,7 @@ impl Reference {
         }
     }
 
-    /// A reference of the same form to another profile.
+    /// Returns a reference of the same form to another profile.
     #[must_use]
     pub fn to(&self, name: String) -> Reference {
         Reference {
@@ -105,7 +105,7 @@ impl Reference {
         }
     }
 
-    /// The value of the field.
+    /// Returns the value of the field.
     pub fn text(&self) -> String {
         match self.bracketed {
             true => format!("[BUFFER_PROFILE|{}]", self.name),
@@ -114,7 +114,7 @@ impl Reference {
     }
 }
 
-/// The name of a pool, in either form of a reference.
+/// Returns the name of a pool from either form of a reference.
 pub fn pool_name(text: &str) -> &str {
     text.strip_prefix("[BUFFER_POOL|")
         .and_then(|rest| rest.strip_suffix(']'))

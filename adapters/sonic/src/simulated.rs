@@ -1,5 +1,5 @@
-//! The simulator in the place of a switch: it plays a trace, puts its counters into COUNTERS_DB as syncd
-//! does, and takes profiles from CONFIG_DB as the buffer manager and orchagent do.
+//! The simulator instead of a switch: it plays a trace, puts its counters into COUNTERS_DB like syncd, and
+//! takes profiles from CONFIG_DB like the buffer manager and orchagent.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::{Database, Databases, Error};
 pub const POOL: &str = "egress_lossy_pool";
 /// The profile of these queues at the beginning, with α = 1.
 pub const PROFILE: &str = "q_lossy_profile";
-/// The pool and the profile of queues that are none of the agent's business.
+/// The pool and the profile of queues that the agent does not control.
 const LOSSLESS: [&str; 2] = ["egress_lossless_pool", "egress_lossless_profile"];
 
-/// Queues of a port: one carries everything, two are there for lossless packets.
+/// Queues of a port: one carries everything, two are for lossless packets.
 const QUEUES: [u8; 3] = [0, 3, 4];
 
 /// Counters of a queue.
@@ -42,7 +42,7 @@ struct Metered {
 }
 
 impl Metered {
-    /// `q < 2^th · (B - Q)`, without rounding.
+    /// Admits if `q < 2^th · (B - Q)`, without rounding.
     fn admits(&self, view: View<'_>, queue: usize) -> bool {
         let (length, free) = (view.buffer.queue(queue), view.buffer.free());
         match self.thresholds[queue] {
@@ -86,19 +86,20 @@ impl Policy for Metered {
     }
 }
 
-/// A switch of one queue per port, behind SONiC's databases.
+/// A switch with one queue per port, behind SONiC's databases.
 pub struct SimulatedSwitch {
     scenario: Scenario,
     simulator: Simulator<Metered>,
-    /// Whether it tells how much waits now, as some switches do, or watermarks alone.
+    /// True if the switch reports the bytes that wait now, like some switches do; false if it reports
+    /// watermarks only.
     tells_occupancy: bool,
 }
 
 impl SimulatedSwitch {
-    /// A switch at the beginning of a trace.
+    /// Builds a switch at the beginning of a trace.
     ///
     /// # Errors
-    /// When the scenario is inconsistent or the trace does not fit it.
+    /// Fails if the scenario is inconsistent or the trace does not fit it.
     pub fn new(
         scenario: &Scenario,
         trace: &Trace,
@@ -116,7 +117,7 @@ impl SimulatedSwitch {
         })
     }
 
-    /// The name of a port.
+    /// Returns the name of a port.
     pub fn port(port: usize) -> String {
         format!("Ethernet{}", 4 * port)
     }
@@ -132,10 +133,10 @@ impl SimulatedSwitch {
         }
     }
 
-    /// Writes configuration, maps and counters, as they are when a switch has started.
+    /// Writes the configuration, maps and counters of a switch that has just started.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns connection errors.
     pub fn populate(&mut self, databases: &mut Databases) -> Result<(), Error> {
         let size = self.scenario.buffer_bytes.to_string();
         let speed = (self.scenario.rate_bps / 1_000_000).to_string();
@@ -200,10 +201,10 @@ impl SimulatedSwitch {
         self.publish(databases)
     }
 
-    /// Puts counters into COUNTERS_DB and clears watermarks, as syncd does at every interval.
+    /// Puts counters into COUNTERS_DB and clears watermarks, like syncd does at every interval.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns connection errors.
     pub fn publish(&mut self, databases: &mut Databases) -> Result<(), Error> {
         let now = self.now().as_nanos();
         let mut pipeline = redis::pipe();
@@ -253,10 +254,11 @@ impl SimulatedSwitch {
         Ok(())
     }
 
-    /// Takes the profiles of the queues from CONFIG_DB. A queue whose profile is not there keeps what it has.
+    /// Takes the profiles of the queues from CONFIG_DB. A queue whose profile does not exist keeps its
+    /// threshold.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// Returns connection errors.
     pub fn apply(&mut self, databases: &mut Databases) -> Result<(), Error> {
         for port in 0..self.ports() {
             let queue = key(
@@ -274,23 +276,23 @@ impl SimulatedSwitch {
         Ok(())
     }
 
-    /// Runs for `interval` of simulated time; `false` when the trace has ended before.
+    /// Runs for `interval` of simulated time; returns `false` if the trace has already ended.
     pub fn play(&mut self, interval: Time) -> bool {
         self.simulator.set_alarm(interval, 0);
         matches!(self.simulator.advance(), Pause::Alarm(_))
     }
 
-    /// `dynamic_th` in force, by port.
+    /// Returns the `dynamic_th` in force, by port.
     pub fn thresholds(&self) -> &[i8] {
         &self.simulator.policy().thresholds
     }
 
-    /// Simulated time.
+    /// Returns the simulated time.
     pub fn now(&self) -> Duration {
         Duration::from_nanos(self.simulator.now().as_ns())
     }
 
-    /// Flow records and aggregates so far.
+    /// Returns the flow records and aggregates so far.
     pub fn outcome(&mut self) -> Outcome {
         self.simulator.outcome()
     }

@@ -86,11 +86,11 @@ fn transition(raw: Vec<f32>, port_rewards: Vec<f32>, next: Frame, terminated: bo
     }
 }
 
-/// The best levels of a port by what it sees.
+/// Returns the best levels of a port for its signal.
 type Best = fn(f32) -> Vec<usize>;
 
-/// Learns a task of one decision in which the best level of each output depends on what a port sees: 0 or 1. Every other
-/// level costs its distance. Returns what the policy chooses at ports that see 0 and 1.
+/// Learns a task of one decision in which the best level of each output depends on the port's signal, 0 or 1. Every
+/// other level costs its distance. Returns the policy's choice at ports with the signals 0 and 1.
 fn bandit(actions: ActionSet, best: Best, seed: u64) -> [Vec<usize>; 2] {
     const PORTS: usize = 4;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -197,9 +197,9 @@ fn an_integrator_is_steered_to_its_optimum() {
             sac.update(&batch);
         }
     }
-    // Ten steps from both sides together against the least possible. At rest, the cell beside the best one costs 0.01 a
-    // step. A processor with other vector units rounds otherwise and learns something else, so a single start says
-    // little.
+    // Ten steps from both sides together, compared with the least possible cost. At rest, the cell next to the best one
+    // costs 0.01 a step. A processor with other vector units rounds differently and so learns differently. A single
+    // start is therefore weak evidence.
     let mut actor = FastActor::new(&sac.actor_weights());
     let (mut paid, mut least) = (0.0, 0.0);
     for start in [-0.8_f32, -0.3, 0.4, 0.9] {
@@ -312,7 +312,7 @@ fn the_same_seed_gives_the_same_weights_and_another_does_not() {
     }
 }
 
-/// What an idle port does and is paid changes no weight.
+/// The actions and rewards of an idle port change no weight.
 #[test]
 fn idle_ports_teach_nothing() {
     let train = |changed: usize| {
@@ -376,7 +376,7 @@ fn a_policy_does_not_fall_where_no_action_matters() {
     }
 }
 
-/// The scales of the first update must not change what given weights do.
+/// The scales of the first update must not change the decisions of given weights.
 #[test]
 fn given_weights_act_the_same_after_the_scales_are_known() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(9);
@@ -431,7 +431,7 @@ fn damaged_states_are_refused_with_the_file_s_name() {
         .err()
         .expect("not checked");
     assert!(error.to_string().contains("sac.sha256"), "{error}");
-    // An earlier version is told before what it has in other places.
+    // For an earlier version the error names the version, not the checksum or the fields that differ.
     let path = dir.path().join("sac.json");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(

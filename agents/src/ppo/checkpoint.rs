@@ -50,7 +50,7 @@ impl Ppo {
     /// Writes the whole state into an existing folder, and waits until it is on the disk.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Returns errors of the file system.
     pub fn save(&self, dir: &Path) -> Result<(), LearnerError> {
         let actors = prefixed(ACTOR, &self.actor).chain(prefixed(AVERAGED, &self.average));
         let tensors: Vec<_> = actors.chain(prefixed(CRITIC, &self.critic)).collect();

@@ -72,7 +72,7 @@ fn transition(raw: Vec<f32>, port_rewards: Vec<f32>, next: Frame, terminated: bo
 }
 
 /// Episodes of one decision. The best level of a port is 1 where its signal is 0 and 6 where it is 1; the others cost
-/// their distance. Returns the mean distance of what was chosen.
+/// their distance. Returns the mean distance of the chosen levels.
 fn play(ppo: &Ppo, replay: &mut Replay, episodes: usize, rng: &mut Xoshiro256PlusPlus) -> f32 {
     const BEST: [f32; 2] = [1.0, 6.0];
     let mut actor = FastActor::new(&ppo.actor_weights());
@@ -218,7 +218,7 @@ fn what_idle_ports_do_and_are_paid_teaches_nothing() {
         ppo.actor_weights()
     };
     assert_eq!(learned(0.0, 0.0), learned(0.0, 0.7));
-    // Where the others are paid for, their rewards count.
+    // With a share of the others' rewards, these rewards count.
     assert_ne!(learned(0.3, 0.0), learned(0.3, 0.7));
 }
 
@@ -273,7 +273,7 @@ fn the_order_of_ports_makes_no_difference() {
         .flatten()
         .zip(two.tensors().iter().flatten());
     let distance = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    // Sums are in another order.
+    // Sums are computed in another order.
     assert!(distance < 1e-3, "{distance}");
 }
 

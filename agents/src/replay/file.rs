@@ -14,9 +14,9 @@ use super::{DECIDED, Outcome, Replay, ReplayShape, Stream};
 const MAGIC: &[u8; 8] = b"BUFGYMRB";
 const VERSION: u32 = 5;
 const DIGEST: usize = 32;
-/// Most bytes of the header that a stream adds.
+/// Largest number of bytes that a stream adds to the header.
 const MAX_STREAM: usize = 96;
-/// Most bytes of everything else but the records.
+/// Largest number of bytes of everything except the records.
 const MAX_FRAME: u64 = 4_096;
 
 /// The reason why a replay could not be saved or loaded.
@@ -27,7 +27,7 @@ pub enum ReplayError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// The file is not a replay, of another version, truncated or altered.
@@ -35,7 +35,7 @@ pub enum ReplayError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the problem.
         reason: String,
     },
 }
@@ -48,8 +48,8 @@ struct Header {
     slots: usize,
     pushed: u64,
     rng: Xoshiro256PlusPlus,
-    /// Frames ever written, the first that was not handed out, and whether the newest waits for its decision, per
-    /// stream.
+    /// For each stream: number of frames ever written, first frame that was not handed out, and whether the newest
+    /// frame waits for its decision.
     streams: Vec<(u64, u64, bool)>,
 }
 
@@ -58,7 +58,7 @@ impl Replay {
     /// disk.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Returns errors of the file system.
     pub fn save(&self, path: &Path) -> Result<(), ReplayError> {
         self.write(path).map_err(|error| ReplayError::Io {
             path: path.to_owned(),
@@ -134,7 +134,7 @@ fn product(factors: &[usize]) -> u64 {
     })
 }
 
-/// Checks all of it before anything is allocated by what it says.
+/// Checks the whole file before anything is allocated by the numbers in it.
 fn parse(bytes: &[u8], shape: ReplayShape) -> Result<Replay, &'static str> {
     let (body, digest) = bytes
         .len()
@@ -172,10 +172,10 @@ fn parse(bytes: &[u8], shape: ReplayShape) -> Result<Replay, &'static str> {
     restore(&header, body)
 }
 
-/// More ports than any scenario has.
+/// Limit on ports, more than any scenario has.
 const MAX_PORTS: usize = 1 << 16;
 
-/// More bytes than any stream has: 1 TiB.
+/// Limit on bytes of a stream, 1 TiB, more than any stream has.
 const MAX_RECORDS: u64 = 1 << 40;
 
 fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
@@ -222,8 +222,8 @@ fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
     })
 }
 
-/// Bytes of the frames that the header describes; `None` for numbers that no replay has, so that the
-/// sums below fit.
+/// Returns the bytes of the frames that the header describes; `None` for numbers that no replay has, so that the sums
+/// below fit.
 fn expected_body(header: &Header) -> Option<u64> {
     if header.ports > MAX_PORTS || header.values > MAX_OUTPUTS * MAX_PORTS {
         return None;

@@ -26,7 +26,7 @@ struct Naive {
 }
 
 impl Naive {
-    /// Tells the decisions apart.
+    /// Returns an action that differs from decision to decision.
     fn raw(&self) -> Vec<f32> {
         (0..OUTPUTS * PORTS)
             .map(|value| self.number as f32 + 0.01 * value as f32)
@@ -38,8 +38,8 @@ fn numbers(count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<f32> {
     (0..count).map(|_| uniform(rng)).collect()
 }
 
-/// One stream's episodes, recorded into the replay and into a list. The length of each episode
-/// in decisions, and whether it terminates.
+/// Records the episodes of one stream into the replay and into a list. `episodes` holds the length of each episode in
+/// decisions, and whether it terminates.
 fn record(replay: &mut Replay, stream: usize, episodes: &[(usize, bool)], seed: u64) -> Vec<Naive> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut naive = Vec::new();
@@ -105,7 +105,7 @@ fn unfold(observation: &[f32]) -> Vec<f32> {
     windows
 }
 
-/// What the critic sees, from a whole observation.
+/// Returns the critic's input for a whole observation.
 fn state(observation: &[f32], privileged: &[f32]) -> Vec<f32> {
     let ports = observation
         .chunks_exact(OBSERVATION)
@@ -117,7 +117,7 @@ fn state(observation: &[f32], privileged: &[f32]) -> Vec<f32> {
         .collect()
 }
 
-/// The number of the transition in a row.
+/// Returns the number of the transition in a row of the batch.
 fn number(batch: &Batch, row: usize) -> usize {
     batch.raw[row * PORTS * OUTPUTS] as usize
 }
@@ -252,7 +252,7 @@ fn what_is_saved_is_loaded_and_draws_the_same_batches() {
     assert_eq!(batch, again);
 }
 
-/// Headers with a right checksum, of numbers that no replay has.
+/// Headers with a valid checksum, but with numbers that no replay has.
 #[test]
 fn a_header_with_numbers_beyond_all_bounds_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -390,7 +390,7 @@ fn what_is_new_is_taken_once() {
     assert_eq!(taken, [20, 4]);
     assert_eq!(replay.take_new().frames(), 0);
 
-    // An episode that goes on, in two parts, and over a saved file.
+    // An episode that continues, in two parts and across a saved file.
     let first = Frame::newest(&[0.5; PORTS * OBSERVATION], &[0.5; PORTS * PRIVILEGED]);
     replay.start(0, &first);
     let step = as_transition(&Naive {
@@ -409,7 +409,7 @@ fn what_is_new_is_taken_once() {
     assert_eq!(again.take_new().frames(), 0);
 }
 
-/// If more has come than is held, all that is held is taken.
+/// If more transitions came than the replay holds, all that it holds are taken.
 #[test]
 fn of_what_was_overwritten_nothing_is_taken() {
     let mut replay = Replay::new(shape(32, 1, PORTS), 9);

@@ -27,10 +27,10 @@ pub struct SacConfig {
     pub policy_delay: u64,
     /// Updates before the actor's first step. (H: 0)
     pub actor_starts: u64,
-    /// Divergence of the policy's means after 32 steps from those before them, in nats per agent, that Adam's step size is
-    /// held below by; 0: no limit. (H: none; M)
+    /// Largest divergence of the policy's means over 32 steps, in nats per agent. Adam's step size falls while the
+    /// divergence is larger. 0: no limit. (H: none; M)
     pub actor_kl: f64,
-    /// Whether the entropy is that of the Gaussian before tanh, which depends on the deviation alone. (H: that of the
+    /// True if the entropy is that of the Gaussian before tanh, which depends on the deviation alone. (H: that of the
     /// action)
     pub gaussian_entropy: bool,
     /// Share of all steps that the policy's moving average spans: step n enters it with
@@ -40,7 +40,7 @@ pub struct SacConfig {
 }
 
 impl Default for SacConfig {
-    /// Those of a training for the ports of a switch.
+    /// Returns the settings of a training for the ports of a switch.
     fn default() -> SacConfig {
         SacConfig {
             batch_size: 128,
@@ -57,7 +57,8 @@ impl Default for SacConfig {
 }
 
 impl SacConfig {
-    /// Those of a training for the ports of a switch whose policy is good to begin with: no entropy may move its means.
+    /// Returns the settings of a training for the ports of a switch whose initial policy is good: no entropy may move
+    /// its means.
     pub fn for_a_given_policy() -> SacConfig {
         SacConfig {
             gaussian_entropy: true,
@@ -66,7 +67,7 @@ impl SacConfig {
         }
     }
 
-    /// The settings of the published code, for tasks with one agent.
+    /// Returns the settings of the published code, for tasks with one agent.
     pub fn published() -> SacConfig {
         SacConfig {
             batch_size: 256,
@@ -145,7 +146,7 @@ impl SacConfig {
 mod tests {
     use super::*;
 
-    /// A setting that is left out has its default, so none may be left out where it is written.
+    /// A missing setting takes its default, so a written file must contain every setting.
     #[test]
     fn settings_survive_being_written() {
         for config in [SacConfig::published(), SacConfig::default()] {

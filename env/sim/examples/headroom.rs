@@ -1,4 +1,4 @@
-//! Mean FCT of heuristic policies relative to DT (α = 1): what is there to win?
+//! Mean FCT of heuristic policies relative to DT (α = 1): how much gain is possible?
 //!
 //! `cargo run --release -p bufgym-sim --example headroom -- [traces] [setting=value ...]`
 

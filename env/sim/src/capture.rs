@@ -1,7 +1,7 @@
-//! Packet captures of a switch, simulated or real: what came to it, as Ethernet frames.
+//! Packet captures of a switch, simulated or real: the packets that arrive at it, as Ethernet frames.
 //!
 //! The testbed and [`SwitchCapture`], which watches a simulation, write the same format with the same
-//! addresses, so that captures of both can be held side by side.
+//! addresses. So captures of both can be compared directly.
 
 mod addresses;
 mod frame;

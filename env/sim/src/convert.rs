@@ -1,7 +1,7 @@
-//! Conversions between kinds of numbers, each with what becomes of a number that does not fit.
+//! Conversions between number types. Each documents the result for a number that does not fit.
 //!
 //! The lints of the workspace refuse `as` where it may cut a number, wrap it or change its sign.
-//! What is converted nevertheless is converted here, or says in its place why every number fits.
+//! Such conversions are done here, or the code that does them states why every number fits.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -11,25 +11,25 @@
 
 const _: () = assert!(usize::BITS == 64, "bufgym is for machines of 64 bits");
 
-/// The number itself: there are as many bits.
+/// Returns the number itself: both types have 64 bits.
 #[inline(always)]
 pub const fn index(number: u64) -> usize {
     number as usize
 }
 
-/// The nearest number of single precision; infinity beyond the largest, NaN for NaN.
+/// Returns the nearest single-precision number; infinity beyond the largest, NaN for NaN.
 #[inline(always)]
 pub const fn single(number: f64) -> f32 {
     number as f32
 }
 
-/// The lower 32 bits.
+/// Returns the lower 32 bits.
 #[inline(always)]
 pub const fn lower_u32(number: u64) -> u32 {
     number as u32
 }
 
-/// The lower 64 bits.
+/// Returns the lower 64 bits.
 #[inline(always)]
 pub const fn lower_u64(number: u128) -> u64 {
     number as u64
@@ -38,7 +38,7 @@ pub const fn lower_u64(number: u128) -> u64 {
 macro_rules! floors {
     ($($name:ident -> $type:ident,)+) => {$(
         #[doc = concat!("The largest [`", stringify!($type), "`] that is not above the number; ")]
-        /// the least one for what is below it and for NaN.
+        /// the smallest one for smaller numbers and for NaN.
         #[inline(always)]
         pub const fn $name(number: f64) -> $type {
             number as $type
@@ -53,28 +53,28 @@ floors! {
     floor_usize -> usize,
 }
 
-/// The whole part; the nearest end of the range for what is beyond it, 0 for NaN.
+/// Returns the integer part, clamped to the range of the type; 0 for NaN.
 #[inline(always)]
 pub const fn whole_i32(number: f64) -> i32 {
     number as i32
 }
 
-/// As [`whole_i32`].
+/// Like [`whole_i32`], with 64 bits.
 #[inline(always)]
 pub const fn whole_i64(number: f64) -> i64 {
     number as i64
 }
 
-/// The length of something in memory with a sign.
+/// Returns the length of something in memory as a signed number.
 ///
 /// # Panics
-/// When it is above 2^63 - 1, which nothing in memory is.
+/// When it is above 2^63 - 1, which no length in memory is.
 pub fn signed(length: usize) -> i64 {
     i64::try_from(length).expect("a length is below 2^63")
 }
 
-/// The nearest rank of a quantile among `count` values in order, from 1: the least whole number that is not
-/// below `share · count`. A product that is whole in decimals stays so.
+/// Returns the nearest rank, counted from 1, of a quantile among `count` sorted values: the smallest integer
+/// that is not below `share · count`. A product that is an integer in decimal notation stays that integer.
 pub fn nearest_rank(share: f64, count: u64) -> u64 {
     let rank = floor_u64((share * count as f64 * (1.0 - 4.0 * f64::EPSILON)).ceil());
     rank.min(count).max(1)

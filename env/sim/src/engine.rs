@@ -1,5 +1,5 @@
-//! The discrete-event engine that hosts and switches share: a clock, pending events, packets on
-//! their way, and the links that they cross.
+//! The discrete-event engine that hosts and switches share: a clock, pending events, packets in flight,
+//! and the links that they cross.
 
 pub(crate) mod clock;
 pub(crate) mod event;
@@ -20,29 +20,29 @@ use topology::Topology;
 
 use crate::units::Time;
 
-/// What hosts and switches share.
+/// State that hosts and switches share.
 #[derive(Clone, Debug)]
 pub(crate) struct Engine<T: Topology> {
-    /// The present.
+    /// Current event time.
     pub(crate) now: EventTime,
-    /// Ranks what happens now at a host among simultaneous events.
+    /// Rank of the current event at a host among simultaneous events.
     pub(crate) rank: TieRank,
     pub(crate) ranks: TieRanks,
     pub(crate) events: T::Events,
     pub(crate) packets: PacketStore,
     pub(crate) links: Links,
-    /// Packets that hosts have made.
+    /// Number of packets that hosts have created.
     pub(crate) created: u64,
 }
 
 impl<T: Topology> Engine<T> {
-    /// The present on the clock of the hosts.
+    /// Returns the current time on the clock of the hosts.
     #[inline]
     pub(crate) fn host_now(&self) -> Time {
         self.now.at_host()
     }
 
-    /// Adds a packet that a host has made.
+    /// Adds a packet that a host has created.
     #[inline]
     pub(crate) fn create(&mut self, packet: Packet) -> PacketId {
         self.created += 1;
@@ -54,7 +54,7 @@ impl<T: Topology> Engine<T> {
         self.events.set_timer(self.now, delay, timer);
     }
 
-    /// An idle host begins to send the packet now: it reaches the switch.
+    /// Schedules the arrival at the switch of a packet that an idle host begins to send now.
     #[inline(always)]
     pub(crate) fn arrive(&mut self, subject: Subject) {
         let packet = &self.packets[subject.packet];
@@ -63,8 +63,8 @@ impl<T: Topology> Engine<T> {
             .arrive(self.now, Line::Host, transmission, class, subject);
     }
 
-    /// A FIFO host's packet has reached the switch; the next one, which followed it without a gap,
-    /// does so one transmission time later.
+    /// Schedules the arrival of a FIFO host's packet that follows without a gap the one that reaches the
+    /// switch now. It arrives one transmission time later.
     #[inline(always)]
     pub(crate) fn arrive_next(&mut self, subject: Subject) {
         let packet = &self.packets[subject.packet];
@@ -73,7 +73,7 @@ impl<T: Topology> Engine<T> {
             .arrive_next(self.now, transmission, class, subject);
     }
 
-    /// A port of a single switch begins to send the packet now, and will be free.
+    /// Schedules the end of transmission of a packet that a port of a single switch begins to send now.
     #[inline(always)]
     pub(crate) fn free_port(&mut self, subject: Subject) {
         let packet = &self.packets[subject.packet];
@@ -82,8 +82,8 @@ impl<T: Topology> Engine<T> {
             .free_port(self.now, transmission, class, subject);
     }
 
-    /// A host, or a port of a fabric, begins to send the packet now: it will be free, and then the
-    /// packet reaches the far end of the line.
+    /// Schedules both events of a packet that a host, or a port of a fabric, begins to send now: the
+    /// sender becomes free, and then the packet reaches the far end of the line.
     #[inline(always)]
     pub(crate) fn cross(&mut self, line: Line, subject: Subject) {
         let packet = &self.packets[subject.packet];

@@ -1,19 +1,19 @@
-//! Writing of results: a file or folder is complete or absent, and nothing that is there is lost.
+//! Atomic writing of results: a file or folder is complete or absent, and existing content is not lost.
 //!
-//! What is written goes into a hidden file or folder beside its place, `.NAME.partial-PID`, which is
+//! Output goes into a hidden file or folder next to its final path, `.NAME.partial-PID`, which is
 //! synchronised with the disk and renamed. It is created, never opened: a link that somebody has put
-//! there is not followed, nor is one below a folder that is written. What a killed process has left is
-//! removed by the next one that writes the same name.
+//! there is not followed, nor is a link below a folder that is written. Leftovers of a killed process
+//! are removed by the next process that writes the same name.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// What is between the name of a result and the number of the process that writes it.
+/// Text between the name of a result and the id of the process that writes it.
 pub const PARTIAL: &str = ".partial-";
 
-/// Creates a file that must not exist, also not as a link.
+/// Creates a file. The path must not exist, not even as a link.
 ///
 /// # Errors
 /// Those of the file system.
@@ -21,7 +21,7 @@ pub fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Creates a file that must not exist, writes it and waits until it is on the disk.
+/// Creates a file that must not exist yet, writes it and waits until it is on the disk.
 ///
 /// # Errors
 /// Those of the file system.
@@ -31,8 +31,8 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Replaces the content of a file, or makes the file. At any moment, also after a
-/// crash, the old or the new content is there, whole. A link is replaced, not what it points to.
+/// Replaces the content of a file, or creates the file. At any moment, also after a crash, the file has
+/// either its complete old or its complete new content. A link itself is replaced, not its target.
 ///
 /// # Errors
 /// Those of the file system. The old content is then still there.
@@ -42,7 +42,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     staging.install_file(&file, path)
 }
 
-/// As [`replace`], with a function that writes the content.
+/// Like [`replace`], with a function that writes the content.
 ///
 /// # Errors
 /// Those of the function and of the file system.
@@ -57,18 +57,18 @@ pub fn replace_with<E: From<io::Error>>(
     Ok(staging.install_file(&file, path)?)
 }
 
-/// A file or folder that is being written near its place. Dropped without having been installed, it is
-/// removed.
+/// A file or folder that is being written near its final path. It is removed if it is dropped before it is
+/// installed.
 #[derive(Debug)]
 pub struct Staging {
     path: PathBuf,
-    /// Held while this process writes: what is not locked was left behind.
+    /// Held while this process writes: a file or folder without a lock is a leftover.
     _lock: Option<File>,
 }
 
 impl Staging {
-    /// A new file for the place `target`, in the nearest folder above it that is there. Removes what
-    /// killed processes have left for the same place.
+    /// Creates a file for the final path `target`, in the nearest existing folder above it. Removes leftovers
+    /// of killed processes for the same path.
     ///
     /// # Errors
     /// Those of the file system.
@@ -80,8 +80,8 @@ impl Staging {
         Ok((Staging { path, _lock: lock }, file))
     }
 
-    /// As [`Staging::file`], an empty folder. Where `target` is a folder that nothing beside it can be
-    /// moved into, such as one that a disk is mounted on, the new folder is in `target`.
+    /// Like [`Staging::file`], but creates an empty folder. The new folder is inside `target` if `target` is a
+    /// folder into which nothing next to it can be moved, such as a mount point.
     ///
     /// # Errors
     /// Those of the file system.
@@ -110,12 +110,12 @@ impl Staging {
         fs::rename(&self.path, &inside).is_ok() && fs::rename(&inside, &self.path).is_ok()
     }
 
-    /// Where it is now.
+    /// Returns the current path of the staged file or folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Puts the file in place of `target`, whose folder must be there, when it is on the disk.
+    /// Waits until the file is on the disk, then moves it to `target`, whose folder must exist.
     ///
     /// # Errors
     /// Those of the file system.
@@ -125,8 +125,8 @@ impl Staging {
         sync_folder(parent(target))
     }
 
-    /// What is in the way of the folder in `target`: a folder where a file comes. Files and links are
-    /// not, they are replaced.
+    /// Returns an obstacle to the installation of the folder: a folder in `target` where a file is to go.
+    /// Files and links are no obstacles, they are replaced.
     ///
     /// # Errors
     /// Those of the file system.
@@ -134,23 +134,23 @@ impl Staging {
         obstacle(&self.path, target)
     }
 
-    /// Puts the folder in place of `target`, when it is on the disk: at once where `target` is absent
-    /// or empty, else entry by entry. Other entries of `target` stay. Links in it are replaced, not
-    /// what they point to. Makes the folders above it.
+    /// Waits until the folder is on the disk, then moves it to `target`: at once if `target` is absent or
+    /// empty, otherwise entry by entry. Other entries of `target` stay. Links in it are replaced, not their
+    /// targets. Creates the folders above it.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn install_folder(&self, target: &Path) -> io::Result<()> {
         sync_tree(&self.path)?;
         fs::create_dir_all(parent(target))?;
-        // Who may read the empty folder may read what comes in its place, and nobody else.
+        // The new folder keeps the permissions of the empty folder that it replaces.
         if let Ok(found) = fs::symlink_metadata(target)
             && found.is_dir()
         {
             fs::set_permissions(&self.path, found.permissions())?;
         }
-        // A link, and a folder that something is mounted on, cannot be renamed over. Who works in the
-        // folder would see nothing of one that takes its place.
+        // A rename cannot replace a link or a mount point. A process whose current folder is `target` would
+        // not see a folder that replaces it.
         let empty = fs::read_dir(target).map_or(true, |mut entries| entries.next().is_none());
         if !(empty && !is_current(target) && fs::rename(&self.path, target).is_ok()) {
             fs::create_dir_all(target)?;
@@ -164,18 +164,19 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // Nothing is there after an installation. A failure here is of no consequence: the next
-        // process that writes to the same place removes what is left.
+        // Nothing is left after an installation. A failure here does no harm: the next process that writes
+        // to the same path removes the leftovers.
         let _ = remove(&self.path);
     }
 }
 
-/// Removes what killed processes have left for the place `target`. What a living process writes stays.
+/// Removes leftovers of killed processes for the final path `target`. Files that a living process writes
+/// stay.
 ///
 /// # Errors
 /// Those of the file system.
 pub fn remove_partial(target: &Path) -> io::Result<()> {
-    // What cannot be read, or is no folder, is passed over.
+    // Paths that cannot be read or are no folders are skipped.
     let folders = [ground(target), target].map(fs::read_dir);
     for entry in folders.into_iter().flatten().flatten() {
         let entry = entry?;
@@ -189,10 +190,10 @@ pub fn remove_partial(target: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The names in a folder, without those of what processes write for its place.
+/// Returns the names in a folder, without the partial files and folders that processes write for it.
 ///
 /// # Errors
-/// Those of the file system; what is no folder, or not there.
+/// Those of the file system, also if `folder` is no folder or does not exist.
 pub fn entries(folder: &Path) -> io::Result<Vec<OsString>> {
     let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name()));
     names
@@ -204,18 +205,19 @@ pub fn entries(folder: &Path) -> io::Result<Vec<OsString>> {
         .collect()
 }
 
-/// Where this process writes in `folder` what will be at `target`.
+/// Returns the path in `folder` at which this process writes the later content of `target`.
 fn partial(target: &Path, folder: &Path) -> PathBuf {
     folder.join(hidden(target, &format!("{PARTIAL}{}", std::process::id())))
 }
 
-/// The process that writes a file or folder of this name for `target`; `None` for other names.
+/// Returns the id of the process that writes a file or folder of this name for `target`; `None` for other
+/// names.
 fn partial_of(name: &OsStr, target: &Path) -> Option<u32> {
     let name = name.to_string_lossy();
     name.strip_prefix(&hidden(target, PARTIAL))?.parse().ok()
 }
 
-/// The nearest folder above `path` that is there. A link that leads nowhere is there.
+/// Returns the nearest existing folder above `path`. A broken link counts as existing.
 pub fn ground(path: &Path) -> &Path {
     let is_missing = |folder: &Path| {
         let found = fs::symlink_metadata(folder);
@@ -228,13 +230,13 @@ pub fn ground(path: &Path) -> &Path {
     folder
 }
 
-/// Whether this process works in the folder.
+/// Returns true if the folder is the current folder of this process.
 fn is_current(folder: &Path) -> bool {
     let (current, folder) = (std::env::current_dir(), folder.canonicalize());
     current.is_ok_and(|current| folder.is_ok_and(|folder| folder == current))
 }
 
-/// Whether another process has this number, as far as the system says so.
+/// Returns true if another process has this id, as far as the system tells.
 fn is_alive(process: u32) -> bool {
     process != std::process::id() && Path::new(&format!("/proc/{process}")).exists()
 }
@@ -245,16 +247,16 @@ fn is_locked(path: &Path) -> bool {
     file.is_some_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
-/// A lock file, held until the process ends or this is dropped. The file stays.
+/// A lock file, held until the process ends or this value is dropped. The file stays.
 #[derive(Debug)]
 pub struct Lock(File);
 
 impl Lock {
-    /// Opens the lock file at `path`, without taking the lock.
+    /// Opens or creates the lock file at `path`, without taking the lock.
     ///
     /// # Errors
     /// Those of the file system, and [`io::ErrorKind::InvalidInput`] for a link or anything else than
-    /// a file: what it points to is nobody's lock.
+    /// a file: the target of a link is not a lock of this program.
     fn open(path: &Path) -> io::Result<File> {
         match OpenOptions::new()
             .read(true)
@@ -286,7 +288,7 @@ impl Lock {
         Ok(Lock(file))
     }
 
-    /// Takes the lock; none if another process has it.
+    /// Takes the lock. Returns `None` if another process has it.
     ///
     /// # Errors
     /// Those of the file system; a link or anything else than a file at `path`.
@@ -299,7 +301,7 @@ impl Lock {
         }
     }
 
-    /// Whether the lock file is still at `path`.
+    /// Returns true if the lock file is still at `path`.
     pub fn is_at(&self, path: &Path) -> bool {
         is_at(&self.0, path)
     }
@@ -310,7 +312,7 @@ fn no_lock() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
-/// Whether `path` is the open file or folder itself, neither a link nor another one of the same name.
+/// Returns true if `path` is the open file or folder itself, neither a link nor another one of the same name.
 #[cfg(unix)]
 pub fn is_at(open: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -320,7 +322,7 @@ pub fn is_at(open: &File, path: &Path) -> bool {
     }
 }
 
-/// Whether something of the same kind as the open file or folder is at `path`.
+/// Returns true if something of the same kind as the open file or folder is at `path`.
 #[cfg(not(unix))]
 pub fn is_at(open: &File, path: &Path) -> bool {
     match (open.metadata(), fs::symlink_metadata(path)) {
@@ -329,7 +331,7 @@ pub fn is_at(open: &File, path: &Path) -> bool {
     }
 }
 
-/// Whether an error of the file system says that a place was chosen in which nothing can be written,
+/// Returns true if an error of the file system means that the user chose a path that cannot be written,
 /// rather than that the disk or the system has failed.
 pub fn is_wrong_place(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
@@ -351,7 +353,7 @@ pub fn is_wrong_place(error: &io::Error) -> bool {
 /// # Errors
 /// Those of the file system.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    // Elsewhere a folder cannot be opened.
+    // Other systems cannot open a folder.
     if cfg!(unix) {
         File::open(folder)?.sync_all()?;
     }
@@ -371,7 +373,7 @@ fn sync_tree(folder: &Path) -> io::Result<()> {
     sync_folder(folder)
 }
 
-/// A folder in `to` that has the name of a file in `from`, or in folders of the same names below.
+/// Returns a folder in `to` that has the name of a file in `from`. Searches folders of the same names, too.
 fn obstacle(from: &Path, to: &Path) -> io::Result<Option<PathBuf>> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -390,13 +392,13 @@ fn obstacle(from: &Path, to: &Path) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Whether a folder is there, and no link to one.
+/// Returns true if the path is a folder and not a link to one.
 pub fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-/// Moves files into the folders of the same names, one after the other. A file or link in place of such
-/// a folder is replaced.
+/// Moves the entries of `from` to `to`, one after the other. Folders of the same name are merged. A file or
+/// link at the path of a folder is replaced.
 fn move_entries(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -415,7 +417,7 @@ fn move_entries(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a file, a link or a folder with everything in it; nothing where nothing is.
+/// Removes a file, a link or a folder with everything in it. Does nothing if the path does not exist.
 ///
 /// # Errors
 /// Those of the file system.
@@ -431,7 +433,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The folder that holds `path`; `.` for a bare name.
+/// Returns the folder that holds `path`; `.` for a bare name.
 pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
@@ -440,7 +442,7 @@ pub fn parent(path: &Path) -> &Path {
     }
 }
 
-/// `NAME` of `a/NAME` as `.NAMEsuffix`.
+/// Returns `.NAMEsuffix` for the path `a/NAME`.
 fn hidden(path: &Path, suffix: &str) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     format!(".{name}{suffix}")
@@ -496,7 +498,7 @@ mod tests {
         assert_eq!(names(root.path()), ["out"]);
     }
 
-    /// Folders above the place are made with the result and not before.
+    /// Folders above the target are created with the result and not before.
     #[test]
     fn what_is_not_installed_leaves_no_folders() {
         let root = tempfile::tempdir().unwrap();
@@ -511,7 +513,7 @@ mod tests {
         assert_eq!(names(&root.path().join("a/b")), ["out"]);
     }
 
-    /// A folder that was moved or removed is not made again by who goes on writing into it.
+    /// A folder that was moved or removed is not created again by a process that keeps writing into it.
     #[test]
     fn a_file_is_not_replaced_in_a_folder_that_is_gone() {
         let root = tempfile::tempdir().unwrap();
@@ -547,7 +549,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let target = root.path().join("out");
         let own = format!(".out.partial-{}", std::process::id());
-        // The first process lives; no process has the largest number.
+        // Process 1 lives; no process has the largest id.
         for name in [".out.partial-1", ".out.partial-4294967295", &own] {
             fs::create_dir(root.path().join(name)).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Hosts: flows start, segments go out, packets come in.
+//! Hosts: they start flows, send segments and receive packets.
 
 mod crossing;
 mod flow;
@@ -31,13 +31,14 @@ pub(crate) use nic::Nics;
 use rdma::Rdma;
 pub use view::FlowView;
 
-/// RFC 9293 leaves the bound on SYN back-off to the implementation; 2^10 exceeds any run.
+/// Maximum number of doublings of the SYN timeout: RFC 9293 leaves the bound to the implementation, and
+/// 2^10 exceeds any run.
 const MAX_SYN_BACKOFF: u8 = 10;
 
-/// A flow, for observers.
+/// Reference to a flow, for observers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowRef {
-    /// Its number in the order of starts, from 0.
+    /// Number of the flow in the order of starts, from 0.
     pub number: u32,
     /// Receiving host.
     pub dst: u16,
@@ -46,74 +47,74 @@ pub struct FlowRef {
 /// A data packet that a switch has lost, for observers.
 #[derive(Clone, Copy, Debug)]
 pub struct LostSegment {
-    /// Its flow.
+    /// Flow of the segment.
     pub flow: FlowRef,
-    /// It had been sent before.
+    /// True if the segment had been sent before.
     pub retransmission: bool,
-    /// At most two segments of the flow follow it.
+    /// True if at most two segments of the flow follow this one.
     pub is_near_end: bool,
-    /// The sender is repairing other losses.
+    /// True if the sender is repairing other losses.
     pub recovering: bool,
 }
 
 /// Watches hosts. Every hook does nothing by default; instants are those of the hosts' clock.
 pub trait HostObserver {
-    /// A flow starts.
+    /// Called when a flow starts.
     #[inline(always)]
     fn flow_started(&mut self, _flow: FlowRef, _now: Time) {}
 
-    /// The last byte of a flow is delivered.
+    /// Called when the last byte of a flow is delivered.
     #[inline(always)]
     fn flow_finished(&mut self, _flow: FlowRef, _now: Time) {}
 
-    /// Segments of a flow, `bytes` of payload with the last one counted as a full one, are delivered
-    /// in order.
+    /// Called when segments of a flow are delivered in order. `bytes` is their payload, with the last
+    /// segment of a flow counted as a full one.
     #[inline(always)]
     fn delivered(&mut self, _flow: FlowRef, _bytes: u64) {}
 
-    /// A switch has lost a data packet. The sender does not know yet.
+    /// Called when a switch has lost a data packet. The sender does not know yet.
     #[inline(always)]
     fn segment_lost(&mut self, _segment: LostSegment) {}
 
-    /// The retransmission timer of a flow has expired.
+    /// Called when the retransmission timer of a flow has expired.
     #[inline(always)]
     fn timed_out(&mut self, _flow: FlowRef) {}
 }
 
 impl HostObserver for () {}
 
-/// Wire bytes of packets.
+/// Sizes of packets on the wire, bytes.
 #[derive(Clone, Copy, Debug)]
 struct WireBytes {
-    /// On top of the payload of data.
+    /// Overhead of a data packet on top of its payload.
     header: u32,
     ack: u16,
-    /// On top of an acknowledgement, for every SACK block.
+    /// Added to an acknowledgement for every SACK block.
     sack_block: u16,
     syn: u16,
-    /// On top of an acknowledgement, for every telemetry record.
+    /// Added to an acknowledgement for every telemetry record.
     record: u16,
 }
 
-/// States of senders and receivers that no flow needs at the moment.
+/// Pools of unused sender and receiver states.
 #[derive(Clone, Default, Debug)]
 struct Pools {
     senders: Pool<LossRecovery>,
     receivers: Pool<Reassembly>,
 }
 
-/// Counts over a run.
+/// Counters of a run.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct HostCounters {
     pub(crate) delivered: u64,
     pub(crate) timeouts: u64,
-    /// What flows that were not complete waited for these, all flows together, picoseconds.
+    /// Total time that incomplete flows waited for these timeouts, picoseconds.
     pub(crate) timeout_wait_ps: u128,
-    /// Tail loss probes.
+    /// Number of tail loss probes.
     pub(crate) tail_probes: u64,
-    /// Data packets that their receivers had already.
+    /// Number of data packets that their receivers had already.
     pub(crate) duplicates: u64,
-    /// Timeouts by number of the flow; 255 stands for more, too.
+    /// Timeouts by number of the flow; saturates at 255.
     timeouts_by_flow: Vec<u8>,
 }
 
@@ -126,18 +127,18 @@ impl HostCounters {
         *of_flow = of_flow.saturating_add(1);
     }
 
-    /// Timeouts of a flow, by number.
+    /// Returns the number of timeouts of a flow, by the flow's number.
     pub(crate) fn timeouts_of(&self, flow: usize) -> u32 {
         u32::from(self.timeouts_by_flow[flow])
     }
 }
 
-/// The priority of packets without data. Whether a packet has data cannot be predicted, so that the
-/// choice is made with masks.
+/// Priority of packets without data. The processor cannot predict whether a packet has data, so masks
+/// make the choice.
 #[derive(Clone, Copy, Debug)]
 struct AckPriority {
     number: u16,
-    /// All ones, or zero where packets without data have the priority of their flow.
+    /// All bits set, or zero if packets without data have the priority of their flow.
     applies: u16,
 }
 
@@ -158,28 +159,28 @@ impl AckPriority {
 #[derive(Clone, Debug)]
 pub(crate) struct Hosts<T> {
     topology: T,
-    /// Where each host is attached; empty where there is one switch.
+    /// Attachment of each host; empty for a single switch.
     attachments: Box<[Attachment]>,
     settings: Settings,
     wire_bytes: WireBytes,
     handshake: bool,
-    /// Flows of queries need no handshake.
+    /// True if flows of queries need no handshake.
     preconnected: bool,
     late_binding: bool,
-    /// Interfaces ask flows for packets: with late binding, and those of RDMA.
+    /// True if interfaces ask flows for packets: with late binding, or for RDMA.
     pulls: bool,
     rdma: Rdma,
-    /// Small packets of TCP belong to the control class.
+    /// True if small packets of TCP belong to the control class.
     control_class: bool,
-    /// Data packets need [labels].
+    /// True if data packets need [labels].
     labels: bool,
     first_bytes: Option<Box<FirstBytes>>,
-    /// Of packets without data, but for those of RDMA.
+    /// Flags of packets without data, except those of RDMA.
     control_flags: Flags,
     syn_timeout: Time,
     queues_per_port: u16,
     ack_priority: AckPriority,
-    /// Packets by set of equal paths; empty where packets are not sprayed.
+    /// Number of packets, by set of equal paths; empty if packets are not sprayed.
     turns: Vec<u32>,
     roster: Roster,
     flows: Vec<Flow>,
@@ -189,9 +190,9 @@ pub(crate) struct Hosts<T> {
     completed: usize,
     last_finish: Time,
     nics: Nics,
-    /// Packets that hosts have not taken yet, where they take their time.
+    /// Packets that hosts have not taken yet, if hosts take a varying time for a packet.
     jitter: Option<Box<Jitter>>,
-    /// By host and priority, where pauses last for a time.
+    /// Ends of pauses by host and priority, if pauses expire.
     pause_expiries: Vec<Time>,
     pools: Pools,
     sacks: SackStore,
@@ -199,7 +200,7 @@ pub(crate) struct Hosts<T> {
 }
 
 impl<T: Topology> Hosts<T> {
-    /// The hosts of a scenario at time zero, with the flows of `trace` to start.
+    /// Creates the hosts of a scenario at time zero, which are to start the flows of `trace`.
     pub(crate) fn new(
         scenario: &Scenario,
         settings: Settings,
@@ -267,13 +268,13 @@ impl<T: Topology> Hosts<T> {
         engine.events.set_start(self.roster.start(self.next_start));
     }
 
-    /// Whether all flows are complete.
+    /// Returns true if all flows are complete.
     #[inline(always)]
     pub(crate) fn finished(&self) -> bool {
         self.completed == self.flows.len()
     }
 
-    /// The queue at the first switch on the way from one host to another.
+    /// Returns the queue of a packet of a flow at the first switch on its path.
     #[inline(always)]
     fn first_queue(&mut self, flow: u32, kind: PacketKind) -> u16 {
         let state = &self.flows[flow as usize];
@@ -286,8 +287,8 @@ impl<T: Topology> Hosts<T> {
         self.queue_of(port, flow, kind)
     }
 
-    /// The queue of a packet at a switch that it reaches later. The switch and port it came from are told
-    /// where the topology [asks](Topology::POOLS_SPINES) for them.
+    /// Returns the queue of a packet at a later switch. `came`, the switch and port that it came from, is given
+    /// if the topology [needs](Topology::POOLS_SPINES) it.
     pub(crate) fn queue_at(
         &mut self,
         switch: SwitchId,
@@ -298,7 +299,7 @@ impl<T: Topology> Hosts<T> {
         self.queue_of(port, packet.flow, packet.kind)
     }
 
-    /// The port at which a packet of a flow leaves a switch.
+    /// Returns the port at which a packet of a flow leaves a switch.
     #[inline(always)]
     fn port_at(
         &mut self,
@@ -329,7 +330,7 @@ impl<T: Topology> Hosts<T> {
         self.topology.port_towards(switch, destination, route)
     }
 
-    /// Where a host is attached.
+    /// Returns the place where a host is attached.
     #[inline(always)]
     pub(crate) fn attachment(&self, host: u16) -> Attachment {
         match T::IS_FABRIC {
@@ -338,7 +339,7 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    /// The hosts that the packets of a flow in a direction come from and go to.
+    /// Returns the source and the destination host of a flow's packets in a direction.
     #[inline(always)]
     pub(crate) fn ends_of(&self, flow: u32, direction: PacketDirection) -> (u16, u16) {
         let state = &self.flows[flow as usize];
@@ -426,7 +427,7 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    /// A SYN is answered until something else has come from the sender (RFC 9293 §3.5).
+    /// Answers a SYN, unless the sender has sent something else since (RFC 9293 §3.5).
     fn receive_syn(&mut self, syn: &Packet, engine: &mut Engine<T>) {
         let receiver = &mut self.flows[syn.flow as usize].receiver;
         if receiver.has_accepted() {
@@ -452,8 +453,8 @@ impl<T: Topology> Hosts<T> {
         }
         let stamp = receiver.echo(Time::ZERO, false);
         let sent_before = receiver.count_syn_ack();
-        // The sender sends data at once when a SYN-ACK arrives, so that the flow waits for its timer only
-        // if the SYN-ACK was lost, and then the sender's own timer counts the same time.
+        // The sender sends data at once when a SYN-ACK arrives. So the flow waits for this timer only if
+        // the SYN-ACK was lost, and then the sender's own timer counts the same time.
         self.counters.count_timeout(flow, Time::ZERO);
         self.send_handshake(flow, PacketKind::SynAck, stamp, true, engine);
         self.arm_syn_ack_timer(flow, sent_before, engine);
@@ -470,7 +471,7 @@ impl<T: Topology> Hosts<T> {
             self.flows[flow as usize].sender.begin_by_time(pool);
         }
         if self.settings.is_ns3() {
-            // ns-3's socket sends one unit of its time after it was told to.
+            // ns-3's socket sends data one nanosecond, its unit of time, after it was told to.
             engine.set_timer(Time::from_ns(1), Timer::Begin(flow));
         } else {
             self.pump(flow, engine);
@@ -490,7 +491,7 @@ impl<T: Topology> Hosts<T> {
         }
         state.timer_at = Time::MAX;
         if state.is_rdma() && state.in_network > 0 && state.sender.deadline() <= now {
-            // What is on its way, or held up by a pause, will be answered.
+            // Packets in flight, or held up by a pause, will be answered.
             state.sender.wait_on(now, &self.settings);
         } else if state.sender.deadline() <= now {
             let pool = &mut self.pools.senders;
@@ -511,9 +512,9 @@ impl<T: Topology> Hosts<T> {
         self.arm_timer(flow, engine);
     }
 
-    /// Keeps a timer event pending per flow that waits for an acknowledgement, at its deadline or
-    /// before: a later deadline is read when the event falls due. An earlier one, as after a
-    /// timeout that was backed off, needs another event, and the one it overtakes is void.
+    /// Keeps a timer event pending for every flow that waits for an acknowledgement, at its deadline or
+    /// before: a later deadline is read when the event falls due. An earlier deadline, such as after a
+    /// timeout that was backed off, needs another event; the one that it overtakes is void.
     #[inline]
     fn arm_timer(&mut self, flow: u32, engine: &mut Engine<T>) {
         let now = engine.host_now();
@@ -538,7 +539,7 @@ impl<T: Topology> Hosts<T> {
         observer.flow_finished(self.flow_ref(flow), now);
     }
 
-    /// A switch has lost the packet, which is no longer anywhere.
+    /// Accounts for a packet that a switch has lost and removed.
     #[inline(never)]
     pub(crate) fn lose<O: HostObserver>(&mut self, packet: &Packet, observer: &mut O) {
         self.sacks.take(packet.sack);
@@ -558,7 +559,7 @@ impl<T: Topology> Hosts<T> {
 
 /// The receive side.
 impl<T: Topology> Hosts<T> {
-    /// The last bit of a packet has arrived at its destination.
+    /// Handles a packet whose last bit has arrived at its destination.
     #[inline(always)]
     pub(crate) fn receive<O: HostObserver>(
         &mut self,
@@ -572,7 +573,7 @@ impl<T: Topology> Hosts<T> {
         self.take(id, engine, observer);
     }
 
-    /// A host takes a packet that has reached it.
+    /// Lets a host take a packet that has reached it.
     #[inline(always)]
     fn take<O: HostObserver>(&mut self, id: PacketId, engine: &mut Engine<T>, observer: &mut O) {
         let packet = engine.packets[id];
@@ -609,7 +610,7 @@ impl<T: Topology> Hosts<T> {
                 let receiver = &mut self.flows[packet.flow as usize].receiver;
                 receiver.accepted = true;
                 if packet.flags.congested() {
-                    // It has the sequence number of the first byte.
+                    // The packet has the sequence number of the first byte.
                     receiver.takes_mark(0, &self.settings, &mut self.pools.receivers);
                 }
             }
@@ -635,7 +636,7 @@ impl<T: Topology> Hosts<T> {
         let receiver = &mut state.receiver;
         let is_last = packet.sequence + 1 == state.segments;
         if !in_order && is_last && self.settings.is_ns3() && receiver.awaits_handshake() {
-            // ns-3 ignores a FIN that is not next in order before the connection is established, and
+            // Before the connection is established, ns-3 ignores a FIN that is not next in order, and
             // the data with it (`TcpSocketBase::ProcessSynRcvd`). It has taken the mark by then.
             if packet.flags.marked() {
                 receiver.takes_mark(packet.sequence, &self.settings, pool);
@@ -674,9 +675,9 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    /// In ns-3 the last segment carries the FIN. When it is delivered in order, data and FIN have
-    /// an acknowledgement each; when another segment completes the flow, one stands for both. That
-    /// of the FIN echoes no mark.
+    /// Acknowledges data like ns-3, where the last segment carries the FIN. If that segment is delivered in
+    /// order, data and FIN get an acknowledgement each. If another segment completes the flow, one
+    /// acknowledgement stands for both. The acknowledgement of the FIN echoes no mark.
     fn acknowledge_as_ns3(
         &mut self,
         packet: &Packet,
@@ -756,7 +757,7 @@ impl<T: Topology> Hosts<T> {
         self.nics.take_control(dst, id, engine);
     }
 
-    /// Bytes that telemetry adds to an acknowledgement.
+    /// Returns the bytes that telemetry adds to an acknowledgement.
     #[cold]
     #[expect(clippy::cast_possible_truncation, reason = "a path has at most 8 hops")]
     fn record_bytes(&self, path: &PathRecords) -> u16 {
@@ -782,11 +783,11 @@ impl<T: Topology> Hosts<T> {
     }
 }
 
-/// Delayed acknowledgements (RFC 5681 §4.2): a segment in order may wait for the next one; one out
-/// of order, or one that fills a gap, is answered at once.
+/// Delayed acknowledgements (RFC 5681 §4.2): the acknowledgement of a segment in order may wait for the
+/// next one. A segment out of order, or one that fills a gap, is acknowledged at once.
 impl<T: Topology> Hosts<T> {
-    /// What waits is acknowledged before a segment that is marked when they are not, or the other
-    /// way round, so that the sender can tell them apart (RFC 8257 §3.2).
+    /// Acknowledges the waiting segments before a segment that differs from them in its mark, so that the
+    /// sender can tell marked and unmarked segments apart (RFC 8257 §3.2).
     fn settle_change_of_mark(&mut self, packet: &Packet, engine: &mut Engine<T>) {
         let pool = &mut self.pools.receivers;
         let receiver = &mut self.flows[packet.flow as usize].receiver;
@@ -821,7 +822,7 @@ impl<T: Topology> Hosts<T> {
         if receiver.pending() > 1 {
             return;
         }
-        // One timer event at most waits for a flow: a later deadline is read when it falls due.
+        // At most one timer event is pending per flow: a later deadline is read when it falls due.
         let now = engine.host_now();
         let waits = receiver.due() > now;
         receiver.set_due(now + self.settings.ack_delay, pool);
@@ -849,8 +850,8 @@ impl<T: Topology> Hosts<T> {
 
 /// The send side.
 impl<T: Topology> Hosts<T> {
-    /// Lets a flow send what its window allows, and what its pace allows where it has one, into the
-    /// queue of its host.
+    /// Lets a flow put the segments that its window, and its pacing if it is paced, allow into the queue of
+    /// its host.
     #[inline]
     pub(crate) fn pump(&mut self, flow: u32, engine: &mut Engine<T>) {
         let src = self.flows[flow as usize].src;
@@ -867,7 +868,7 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    /// Has a flow woken when its pace allows the next segment.
+    /// Sets a timer that wakes a flow when its pacing allows the next segment.
     #[cold]
     fn arm_pacer(&mut self, flow: u32, engine: &mut Engine<T>) {
         let now = engine.host_now();
@@ -880,7 +881,7 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    /// Puts what a flow may send into the queue of its host; whether that was anything.
+    /// Puts the segments that a flow may send into the queue of its host. Returns true if there were any.
     #[inline]
     fn fill(&mut self, flow: u32, engine: &mut Engine<T>) -> bool {
         let now = engine.host_now();
@@ -949,7 +950,7 @@ impl<T: Topology> Hosts<T> {
         self.nics.take_control(from, id, engine);
     }
 
-    /// The line of a host has become free.
+    /// Handles that the line of a host has become free.
     #[inline(always)]
     pub(crate) fn line_is_free(&mut self, host: u16, engine: &mut Engine<T>) {
         if self.pulls {
@@ -961,7 +962,7 @@ impl<T: Topology> Hosts<T> {
 
 /// Pauses (IEEE 802.1Qbb).
 impl<T: Topology> Hosts<T> {
-    /// The switch pauses what a host sends at a priority, or resumes it.
+    /// Pauses or resumes a host's packets of a priority, on behalf of the switch.
     #[cold]
     pub(crate) fn set_paused(
         &mut self,
@@ -981,7 +982,7 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    /// When a pause of a host ends by itself.
+    /// Returns the time at which a pause of a host ends by itself.
     pub(crate) fn pause_expiry(&mut self, host: u16, priority: u8) -> &mut Time {
         let place = usize::from(host) * 8 + usize::from(priority);
         if self.pause_expiries.len() <= place {
@@ -991,13 +992,13 @@ impl<T: Topology> Hosts<T> {
     }
 }
 
-/// Where each host is attached.
+/// Returns the attachment of each host.
 fn attachments<T: Topology>(topology: &T) -> Box<[Attachment]> {
     let hosts = (0..=u16::MAX).take(topology.hosts());
     hosts.map(|host| topology.attachment(host)).collect()
 }
 
-/// An acknowledgement for the sender.
+/// Builds the acknowledgement that the sender reads.
 #[inline]
 fn arrived<'a>(
     packet: &Packet,

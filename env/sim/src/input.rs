@@ -1,38 +1,38 @@
-//! What comes from outside: bounded reading, and excerpts of it in messages.
+//! Handling of external input: bounded reading, and excerpts of it in messages.
 //!
 //! A file can be a device without an end, a sparse file of gigabytes or somebody's film. Every reader
 //! states how much its format can sensibly need and reads no more than that. A message shows at most
-//! one line of what was read, without control characters.
+//! one line of the input, without control characters.
 
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Characters of foreign text that a message shows.
+/// Maximum number of characters of external text that a message shows.
 const EXCERPT: usize = 80;
 
-/// Characters of a library's message about foreign text.
+/// Maximum number of characters of a library's message about external text.
 const MESSAGE: usize = 240;
 
-/// Most bytes of one record of a CSV file, with the comments and empty lines before it.
+/// Maximum size of one record of a CSV file, with the comments and empty lines before it, bytes.
 pub const MAX_RECORD: u64 = 1 << 20;
 
-/// Most bytes of a configuration or scenario in TOML.
+/// Maximum size of a configuration or scenario in TOML, bytes.
 pub const MAX_TOML: u64 = 1 << 20;
 
-/// Most bytes of a JSON file: a manifest, a rule, tuned parameters.
+/// Maximum size of a JSON file, such as a manifest, a rule or tuned parameters, bytes.
 pub const MAX_JSON: u64 = 16 << 20;
 
-/// Most bytes of a table of numbers that is taken into memory whole: `metrics.csv`, an array of
-/// observations.
+/// Maximum size of a table of numbers that is read into memory whole, such as `metrics.csv` or an array of
+/// observations, bytes.
 pub const MAX_TABLE: u64 = 256 << 20;
 
-/// Most bytes of a network's weights, or of a forest.
+/// Maximum size of a network's weights or of a forest, bytes.
 pub const MAX_WEIGHTS: u64 = 256 << 20;
 
-/// At most 80 characters of `text` on one line; control characters, line ends, quotes and what has no
-/// picture are escaped. `…` stands for what is left out.
+/// Returns at most 80 characters of `text` on one line. Control characters, line ends and characters that
+/// cannot be displayed are escaped. `…` marks the cut.
 pub fn excerpt(text: &str) -> String {
     let mut short = String::new();
     let mut length = 0;
@@ -49,17 +49,17 @@ pub fn excerpt(text: &str) -> String {
     short
 }
 
-/// What a library says about foreign text, such as a parser's message, on one line of at most 240
-/// characters. What is left out stands in the middle, because such a message quotes there, and says
-/// at its ends what is wrong and where.
+/// Returns a library's message about external text, such as a parser's, on one line of at most 240
+/// characters. A longer message is cut in the middle, because it quotes the text there. Its ends say what
+/// is wrong and where.
 pub fn condensed(text: impl Display) -> String {
     line(&text.to_string(), MESSAGE)
 }
 
-/// `text` on one line of at most `most` characters and `…` for the middle where it is longer; control
+/// Returns `text` on one line of at most `most` characters; `…` replaces the middle of a longer text. Control
 /// characters are escaped.
 pub fn line(text: &str, most: usize) -> String {
-    // An escape has at most ten characters, and nothing between the two ends is looked at twice.
+    // An escape has at most ten characters, and the text between the two ends is not read twice.
     let (head, tail) = (most - most / 2, most / 2);
     let mut whole = String::new();
     let mut length = 0;
@@ -89,12 +89,13 @@ pub fn line(text: &str, most: usize) -> String {
     format!("{start}…{}", end.concat())
 }
 
-/// `text` with its line ends; all other control characters, and what has no picture, are escaped.
+/// Returns `text` with its line ends. All other control characters, and characters that cannot be displayed,
+/// are escaped.
 pub fn lines(text: &str) -> String {
     let mut visible = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            // The blank of a unit, as in `5 %`, has a picture.
+            // The non-breaking space before a unit, as in `5 %`, can be displayed.
             '\n' | '\u{a0}' => visible.push(character),
             _ => push_visible(&mut visible, character),
         }
@@ -102,12 +103,12 @@ pub fn lines(text: &str) -> String {
     visible
 }
 
-/// As [`lines`], on one line: line ends are escaped too.
+/// Like [`lines`], on one line: line ends are escaped too.
 pub fn visible(text: &str) -> String {
     lines(text).replace('\n', "\\n")
 }
 
-/// Adds the character, or its escape where it has no picture.
+/// Adds the character, or its escape if it cannot be displayed.
 fn push_visible(text: &mut String, character: char) {
     match character {
         '\'' | '"' | '\\' => text.push(character),
@@ -115,8 +116,8 @@ fn push_visible(text: &mut String, character: char) {
     }
 }
 
-/// The text `; did you mean \`x\`?` for the known name nearest to `given`, or an empty text if none
-/// is near or `given` is itself a known name. Capital letters and blanks around it do not count.
+/// Returns the text `; did you mean \`x\`?` for the known name nearest to `given`, or an empty text if none
+/// is near or `given` is itself a known name. Ignores case and blanks around the name when it compares.
 ///
 /// Takes at most 80 characters of `given` into account, so its time is bounded.
 pub fn suggestion<S: AsRef<str>>(given: &str, known: &[S]) -> String {
@@ -139,33 +140,33 @@ pub fn suggestion<S: AsRef<str>>(given: &str, known: &[S]) -> String {
         .unwrap_or_default()
 }
 
-/// The bytes of a file that has at most `limit`. Reads no more than one byte beyond.
+/// Returns the bytes of a file that has at most `limit`. Reads at most one byte more than `limit`.
 ///
 /// # Errors
 /// Those of the file system; [`io::ErrorKind::FileTooLarge`] with the limit in its message if the
 /// file is longer.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
-    // A file that states its length need not be read to be refused. Devices state none.
+    // A file that states its length can be refused without reading it. Devices state none.
     if file.metadata()?.len() > limit {
         return Err(too_large("the file", limit));
     }
     read_from(file, limit)
 }
 
-/// As [`read`], as text.
+/// Like [`read`], but returns text.
 ///
 /// # Errors
-/// As for [`read`]; [`io::ErrorKind::InvalidData`] if the bytes are not UTF-8.
+/// Those of [`read`]; [`io::ErrorKind::InvalidData`] if the bytes are not UTF-8.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     String::from_utf8(read(path, limit)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not a text in UTF-8"))
 }
 
-/// As [`read`], from a reader.
+/// Like [`read`], from a reader.
 ///
 /// # Errors
-/// As for [`read`].
+/// Those of [`read`].
 pub fn read_from(reader: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader
@@ -177,13 +178,13 @@ pub fn read_from(reader: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Copies a regular file that has at most `limit` bytes, without taking it into memory. A device or a pipe,
+/// Copies a regular file that has at most `limit` bytes, without reading it into memory. A device or a pipe,
 /// which may have no end, is refused before anything is read, and so is a file that states a greater length.
 ///
 /// # Errors
-/// As for [`read`], [`io::ErrorKind::InvalidInput`] for what is no regular file, and those of `out`.
+/// Those of [`read`] and of `out`; [`io::ErrorKind::InvalidInput`] if the path is no regular file.
 pub fn copy(path: &Path, out: &mut impl io::Write, limit: u64) -> io::Result<()> {
-    // To open a pipe would be to wait for its writer.
+    // Opening a pipe would wait for its writer.
     let about = fs::metadata(path)?;
     if !about.is_file() {
         return Err(io::Error::new(
@@ -212,8 +213,8 @@ fn too_large(what: impl Display, limit: u64) -> io::Error {
 }
 
 /// A reader of records that have at most [`MAX_RECORD`] bytes each. Ends with an error in the first
-/// longer one, so that a file without line ends, or with a quote that is never closed, is not taken
-/// into memory whole.
+/// longer one. So a file without line ends, or with a quote that is never closed, is not read into
+/// memory whole.
 #[derive(Debug)]
 pub struct Records<R> {
     inner: R,
@@ -227,7 +228,7 @@ impl<R: Read> Records<R> {
         Records { inner, length: 0 }
     }
 
-    /// Says that a record is complete. What was read beyond its end counts as nothing.
+    /// Marks a record as complete. Bytes that were read beyond its end are not counted.
     pub fn done(&mut self) {
         self.length = 0;
     }

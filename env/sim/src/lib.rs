@@ -1,8 +1,9 @@
 //! Packet-level simulator of shared-memory switches.
 //!
 //! Modules import each other in one direction only: [`convert`], [`files`], [`input`], [`memory`],
-//! [`units`] and [`rng`], then [`scenario`], [`traffic`], the discrete-event `engine` (clock, events, packets, links, topology), [`switch`] and
-//! [`transport`], then `host`, then [`network`] with the loop, and [`capture`].
+//! [`units`] and [`rng`], then [`scenario`], [`traffic`], the discrete-event `engine` (clock, events,
+//! packets, links, topology), [`switch`] and [`transport`], then `host`, then [`network`] with the loop,
+//! and [`capture`].
 
 #![cfg_attr(
     test,

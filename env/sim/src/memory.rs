@@ -1,12 +1,12 @@
-//! Memory that a work needs, against what the machine has left.
+//! Comparison of the memory that a computation needs with the memory that is available.
 //!
-//! An estimate counts what certainly grows with the settings, and leaves out the rest. So what it
-//! refuses would not have fitted, and what it lets pass may still be a little more.
+//! An estimate counts only the memory that certainly grows with the settings. So a computation that is
+//! refused would not have fitted, and one that passes may still need slightly more than is available.
 
 use std::fmt;
 use std::fs;
 
-/// What a work needs, part by part.
+/// Memory that a computation needs, part by part.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Estimate {
     parts: Vec<Part>,
@@ -19,40 +19,41 @@ struct Part {
     bytes: u64,
 }
 
-/// A work that does not fit into the memory.
+/// Error for a computation that does not fit into the memory.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
     "this needs at least {} of memory, and {} are available; {} are for {what}: lower {lower}",
     Bytes(*.needed), Bytes(*.available), Bytes(*.largest)
 )]
 pub struct TooMuch {
-    /// The estimate, bytes.
+    /// Estimated need, bytes.
     pub needed: u64,
-    /// What is available, bytes.
+    /// Available memory, bytes.
     pub available: u64,
-    /// The largest part, bytes.
+    /// Size of the largest part, bytes.
     pub largest: u64,
-    /// What the largest part is for.
+    /// Purpose of the largest part.
     pub what: &'static str,
-    /// The setting to lower.
+    /// Setting to lower.
     pub lower: &'static str,
 }
 
 impl Estimate {
-    /// Adds a part: bytes for `what`, which are fewer with a lower `lower`, the name of a setting.
+    /// Adds a part of `bytes` for the purpose `what`. `lower` names the setting that shrinks the part when it is
+    /// lowered.
     #[must_use]
     pub fn with(mut self, what: &'static str, lower: &'static str, bytes: u64) -> Estimate {
         self.parts.push(Part { what, lower, bytes });
         self
     }
 
-    /// The sum of the parts, bytes.
+    /// Returns the sum of the parts, bytes.
     pub fn total(&self) -> u64 {
         let bytes = self.parts.iter().map(|part| part.bytes);
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// Checks that the work fits into what this process can still get. Always passes where the
+    /// Checks that the computation fits into the memory that this process can still get. Always passes if the
     /// system does not tell how much that is.
     ///
     /// # Errors
@@ -98,8 +99,9 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Bytes that this process can still get: what Linux calls available, what its control groups leave
-/// and what its limit of address space leaves, whichever is least. `None` where nothing is known.
+/// Returns the memory that this process can still get, bytes. This is the minimum of the memory that Linux
+/// calls available, the rest in the control groups of the process, and the rest in its limit of address
+/// space. `None` if nothing is known.
 pub fn available() -> Option<u64> {
     let read = |path: &str| fs::read_to_string(path).ok();
     let of_machine = read("/proc/meminfo").and_then(|text| kibibytes(&text, "MemAvailable:"));
@@ -113,27 +115,27 @@ pub fn available() -> Option<u64> {
     of_groups.chain(of_machine).chain(of_limit).min()
 }
 
-/// The largest size that this process has had in memory since its start, or since the peak was
-/// [forgotten](forget_peak), bytes. `None` where the system does not tell.
+/// Returns the peak size of this process in memory since its start, or since [`forget_peak`], bytes. `None`
+/// if the system does not tell.
 pub fn peak() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     kibibytes(&status, "VmHWM:")
 }
 
-/// From now on the [peak] is that of what follows, where the system allows it.
+/// Resets the [peak], where the system allows it.
 pub fn forget_peak() {
-    // A system without it reports the peak since the start of the process.
+    // A system without this file reports the peak since the start of the process.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// The value of a line such as `MemAvailable:  123 kB`, in bytes.
+/// Returns the value of a line such as `MemAvailable:  123 kB`, in bytes.
 fn kibibytes(text: &str, field: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     let number: u64 = line.split_whitespace().next()?.parse().ok()?;
     number.checked_mul(1_024)
 }
 
-/// The soft limit of address space in `/proc/self/limits`; `None` for `unlimited`.
+/// Returns the soft limit of address space in `/proc/self/limits`, bytes; `None` for `unlimited`.
 fn address_space(text: &str) -> Option<u64> {
     let limits = text
         .lines()
@@ -141,8 +143,8 @@ fn address_space(text: &str) -> Option<u64> {
     limits.split_whitespace().next()?.parse().ok()
 }
 
-/// What the group in a line of `/proc/self/cgroup` leaves; `None` for groups without a limit of
-/// memory. A container sees its own group as the root of the file system.
+/// Returns the memory that the group in a line of `/proc/self/cgroup` leaves, bytes; `None` for groups without
+/// a memory limit. A container sees its own group as the root of the file system.
 fn left_in_group(line: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
     let mut fields = line.splitn(3, ':');
     let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
@@ -163,7 +165,7 @@ fn left_in_group(line: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u6
         .find_map(|folder| {
             let limit = read(&format!("{folder}/{limit}")).and_then(number)?;
             let usage = read(&format!("{folder}/{usage}")).and_then(number)?;
-            // Cached files give way to whoever needs memory.
+            // Cached files are evicted when a process needs memory.
             let cached = read(&format!("{folder}/memory.stat"))
                 .and_then(|text| counter(&text, cache))
                 .unwrap_or(0);
@@ -171,7 +173,7 @@ fn left_in_group(line: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u6
         })
 }
 
-/// The value of a line `name value`.
+/// Returns the value of a line `name value`.
 fn counter(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let (found, value) = line.split_once(' ')?;
@@ -183,7 +185,7 @@ fn counter(text: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// 64 MB that are written are in memory.
+    /// Written memory of 64 MB counts towards the peak.
     #[test]
     #[cfg(target_os = "linux")]
     fn the_peak_rises_with_what_is_used() {
@@ -194,7 +196,7 @@ mod tests {
             used.iter().map(|&byte| u64::from(byte)).sum::<u64>(),
             64_000_000
         );
-        // Other tests may give memory back meanwhile.
+        // Other tests may release memory meanwhile.
         assert!(peak().unwrap() >= before.max(64_000_000));
     }
 

@@ -1,4 +1,4 @@
-//! The network: the simulator's loop, what can be observed of it, and what it yields.
+//! The network: the simulator's loop, the observers of it, and the results that it returns.
 
 mod base;
 mod checks;

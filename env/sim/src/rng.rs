@@ -102,7 +102,7 @@ pub fn uniform(rng: &mut Xoshiro256PlusPlus) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
 }
 
-/// [`below`] in four bytes.
+/// Returns [`below`] in four bytes.
 ///
 /// # Panics
 /// When `bound` is zero.
@@ -139,7 +139,7 @@ fn fold(state: u64, words: &[u64]) -> u64 {
     })
 }
 
-/// FNV-1a, which gives short labels very different hashes.
+/// Hashes a label with FNV-1a, which gives short labels very different hashes.
 fn hash_label(label: &str) -> u64 {
     label.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -233,7 +233,7 @@ mod tests {
         );
     }
 
-    /// Seeds are written into reports and manifests: they must mean the same trace for ever.
+    /// Seeds are written into reports and manifests, so they must always mean the same trace.
     #[test]
     fn seeds_and_streams_never_change() {
         let seeds = Split::ALL.map(|split| trace_seed(split, 1, 0));

@@ -61,8 +61,8 @@ pub const MAX_FLOW_BYTES: u64 = 1_000_000_000_000;
 /// Largest congestion window, bytes: 2 GiB. Windows are counted in 32 bits, and sums of two must fit.
 pub(crate) const MAX_WINDOW: u32 = u32::MAX / 2;
 
-/// Most full packets that a round trip through an empty network may carry: a flow alone has them all in
-/// memory.
+/// Most full packets that a round trip through an empty network may carry. An isolated flow keeps them
+/// all in memory.
 const MAX_PACKETS_PER_ROUND_TRIP: u64 = 10_000_000;
 
 settings! {
@@ -75,9 +75,9 @@ settings! {
     #[serde(default, deny_unknown_fields)]
     pub struct Scenario {
         name: String = DEFAULT_PRESET.to_owned(), "what the scenario is called in results";
-        /// A `leafspine` of one leaf is a single switch.
+        /// A `leafspine` with one leaf is a single switch.
         topology: TopologyKind = TopologyKind::Single, "which switches there are: single | leafspine";
-        /// Where `topology` is `leafspine`, the number of its hosts, which follows from others.
+        /// With `topology` `leafspine`, the number of its hosts, which follows from other settings.
         ports: u32 = 16, "switch ports, one host on each; leafspine: hosts";
         leaves: u32 = 4, "leafspine: leaf switches";
         hosts_per_leaf: u32 = 4, "leafspine: hosts of each leaf";
@@ -85,14 +85,14 @@ settings! {
         links_per_pair: u32 = 1, "leafspine: parallel links between a leaf and a spine";
         rate_bps: u64 = 1_000_000_000, "rate of every link, bit/s";
         fabric_rate_bps: u64 = 0, "leafspine: rate of links between switches, bit/s; 0: rate_bps";
-        /// Each switch has its own. Where `buffer_bytes_per_port_gbps` is above 0, the size of a
-        /// leaf's, which follows from that.
+        /// Each switch has its own buffer. If `buffer_bytes_per_port_gbps` is above 0, this is the size
+        /// of a leaf's buffer, which follows from that setting.
         buffer_bytes: u64 = 1_000_000, "buffer shared by all ports of a switch, bytes";
         /// In units of 1,024 bytes, as data sheets of switches give it.
         buffer_bytes_per_port_gbps: f64 = 0.0, "leafspine: KiB of buffer per port and Gbit/s; 0: buffer_bytes";
         spine_buffer: SpineBuffer = SpineBuffer::Own, "leafspine: per-port buffer of a spine: own | leaf";
-        /// A slip in the wiring of published code, to be compared with it only. A spine then has no
-        /// buffer and no policy of its own.
+        /// Reproduces an error in the wiring of published code; only for comparison with it. A spine
+        /// then has no buffer and no policy of its own.
         spine_pool: SpinePool = SpinePool::Own, "leafspine: buffer that ports of spines draw on: own | with_leaf";
         ecmp: Ecmp = Ecmp::Hash, "leafspine: choice of path: hash | dst_mod | flow_mod | spray";
         ecmp_salt: EcmpSalt = EcmpSalt::Switch, "leafspine: what makes hashes differ: switch | none";
@@ -101,28 +101,29 @@ settings! {
         base_rtt_ns: u64 = 0, "round-trip time through the empty network, ns; 0: from the topology";
         mss: u32 = 1_460, "largest payload of a packet, bytes";
         header_bytes: u32 = 58, "bytes on the wire on top of the payload";
-        /// Includes SACK blocks, but for `sack_block_bytes`.
+        /// Includes SACK blocks, except for `sack_block_bytes`.
         ack_bytes: u32 = 64, "bytes of an ACK on the wire";
         syn_bytes: u32 = 64, "bytes of a SYN or SYN-ACK on the wire";
         /// These bytes take time on the line but no space in the buffer.
         overhead_bytes: u32 = 0, "preamble and gap per packet, on the line only, bytes";
         transport: TransportKind = TransportKind::NewReno, "newreno | cubic | dctcp | cubic-ns3 | linux | linux-dctcp | powertcp | theta-powertcp | timely | hpcc | dcqcn | dcqcn:preset=reverie | powertcp-rdma";
-        /// They are those that start as a group. `None`, written `"same"`, means `transport`.
+        /// In-cast flows are those that start as a group. `None`, written `"same"`, means `transport`.
         incast_transport: Option<TransportKind> = None, "transport of in-cast flows, or same";
-        /// In a CSV file they are those of the kind `second`. `None`, written `"same"`, means `transport`.
+        /// In a CSV file these flows have the kind `second`. `None`, written `"same"`, means
+        /// `transport`.
         second_transport: Option<TransportKind> = None, "transport of flows of the second class, or same";
         transport_variant: TransportVariant = TransportVariant::Paper, "powertcp, theta-powertcp, timely, hpcc: paper | ns3";
         flows_per_host: u32 = 10, "powertcp, theta-powertcp, hpcc: flows that share the line of a host, as they assume";
-        /// On top of the payload.
+        /// Added to the payload.
         rdma_header_bytes: u32 = 48, "RDMA: bytes on the wire on top of the payload";
-        /// A negative one is as large.
+        /// Negative acknowledgements have the same size.
         rdma_ack_bytes: u32 = 60, "RDMA: bytes of an acknowledgement on the wire";
-        /// Whatever the number of hops.
+        /// Independent of the number of hops.
         rdma_int_bytes: u32 = 42, "powertcp-rdma: bytes that telemetry adds to a data packet";
         rdma_ack_int_bytes: u32 = 28, "powertcp-rdma: bytes that telemetry adds to an acknowledgement";
         /// Everything from the first unacknowledged packet on is then sent again.
         rdma_rto_us: u64 = 500, "RDMA: longest wait for an acknowledgement that brings news, us";
-        /// With `control` they need neither room in a queue nor a priority.
+        /// With `control`, acknowledgements need neither room in a queue nor a priority.
         ack_priority: AckClass = AckClass::Data, "RDMA: acknowledgements go with the data of their flow, or with pause frames: data | control";
         /// Other flows end with their last byte at the receiver.
         fct: FlowEnd = FlowEnd::LastAck, "RDMA: what ends a flow: last_ack | receiver";
@@ -130,7 +131,7 @@ settings! {
         int: bool = true, "switches write telemetry into packets of transports that read it";
         int_bytes_per_hop: u32 = 0, "bytes that telemetry adds to a packet at every switch";
         int_on_acks: bool = false, "acknowledgements collect telemetry too, on their way back";
-        /// By the rule that `hystart_rule` names.
+        /// The rule is the one that `hystart_rule` names.
         hystart: bool = false, "cubic leaves slow start when delay grows";
         /// HyStart++ is RFC 9406. Applies where the transport has HyStart.
         hystart_rule: HyStartRule = HyStartRule::Rfc9406, "hystart: rfc9406 (HyStart++) | linux";
@@ -138,13 +139,14 @@ settings! {
         sack_block_bytes: u32 = 0, "bytes of an ACK per SACK block, on top of ack_bytes";
         /// Applies where `sack` is true.
         recovery: Recovery = Recovery::Rfc, "loss recovery: rfc | ns3 | rack";
-        /// It is about the retransmission timer, and about how windows shrink and grow. Applies where
-        /// `recovery` is `rack`.
+        /// Concerns the retransmission timer, and how windows shrink and grow. Applies where `recovery`
+        /// is `rack`.
         tcp_rules: TcpRules = TcpRules::Rfc, "rack: rules where Linux differs from RFCs: rfc | linux";
         delayed_ack: u32 = 1, "in-order segments that one ACK covers; 1: an ACK each";
-        /// Where `delayed_ack` is above 1: at the start of a flow, and after one that came out of order.
+        /// Applies if `delayed_ack` is above 1: at the start of a flow, and after a segment out of
+        /// order.
         quick_acks: u32 = 0, "segments acknowledged at once before ACKs are delayed";
-        /// Every data packet, ACK and SYN has them.
+        /// Every data packet, ACK and SYN has timestamps.
         timestamps: bool = false, "TCP timestamps, 12 bytes more per packet";
         init_cwnd: u32 = 10, "initial window, segments";
         /// Without it the window grows as in congestion avoidance from the first segment on, after a
@@ -165,31 +167,31 @@ settings! {
         host_queue: HostQueue = HostQueue::Fair, "how the flows of a host share its interface: fair | fifo";
         /// A flow then has at most two packets in the queue of its host, as with TCP small queues.
         late_binding: bool = false, "a flow makes a packet when its host can soon send it";
-        /// Each packet waits for a time of its own, every time up to this one being as likely, and
-        /// behind those that came before it.
+        /// Each packet waits for a random time, uniform up to this one, and behind the packets that
+        /// came before it.
         host_jitter_ns: u64 = 0, "longest time until a host takes a packet that has reached it, ns";
-        /// It then counts in the buffer too.
+        /// The packet then counts in the buffer too.
         count_in_service: bool = true, "the packet being serialised counts in its queue";
         /// A packet takes the queue of its flow's priority, or the last queue where there is no
         /// such queue.
         queues_per_port: u32 = 1, "queues of a port, by priority of the flows";
         flow_priority: FlowPriority = FlowPriority::InTurn, "queues of generated flows: in_turn | fixed | random_per_flow | random_per_leaf";
-        /// It is the queue of what is neither an in-cast flow nor of the second class.
+        /// Other flows are those that are neither in-cast flows nor of the second class.
         background_priority: u32 = 1, "queue of other flows where flow_priority is fixed";
-        /// They are those that start as a group.
+        /// In-cast flows are those that start as a group.
         incast_priority: u32 = 1, "queue of in-cast flows, unless flow_priority is in_turn";
         second_priority: u32 = 2, "queue of flows of the second class, unless flow_priority is in_turn";
-        /// With `flow` they take the queue of the data of their flow.
+        /// With `flow`, packets without data take the queue of their flow's data.
         ack_queue: AckQueue = AckQueue::OfFlow, "queue of ACKs and SYNs: its number, or flow";
         scheduler: Scheduler = Scheduler::Rr, "which queue of a port comes next: rr | drr | strict | strict+drr";
         /// Multiples of a full packet, separated by commas; without them each queue has one.
         queue_weights: PerQueue = PerQueue::default(), "drr: bytes of each queue in its turn, in full packets";
-        /// They come before the others, which share by deficit round robin.
+        /// Strict queues come before the others, which share by deficit round robin.
         strict_queues: u32 = 1, "strict+drr: number of queues that are served strictly";
-        /// They take the place of the `alpha` of a policy that has one, and are separated by commas.
+        /// The values replace the `alpha` of a policy that has one, and are separated by commas.
         /// Policies without an α do not read them.
         queue_alpha: PerQueue = PerQueue::default(), "control factor of each queue; none: that of the policy";
-        /// Whichever it is, the settings of the other one do not count.
+        /// The settings of the other kinds of marking do not apply.
         marking: Marking = Marking::Step, "queue lengths at which data is marked: step | red | red_at_dequeue";
         /// With `dctcp` and 0 the threshold is that of
         /// [`mark_threshold_bytes`](Scenario::mark_threshold_bytes).
@@ -198,31 +200,31 @@ settings! {
         ecn_k_packets: u32 = 0, "the same in packets of mss bytes; 0: ecn_threshold_bytes";
         ecn_red_kmin_bytes: u64 = 0, "marking red: queue length above which some data is marked, bytes";
         ecn_red_kmax_bytes: u64 = 0, "marking red: queue length from which all data is marked, bytes";
-        /// Below `ecn_red_kmin_bytes` it is 0, in between it rises in proportion.
+        /// Below `ecn_red_kmin_bytes` the probability is 0; in between it rises in proportion.
         ecn_red_pmax: f64 = 1.0, "marking red: probability of a mark just below ecn_red_kmax_bytes";
-        /// 1 is the length itself.
+        /// 1 means the current length.
         ecn_red_weight: f64 = 1.0, "marking red: weight of an arrival in the average length";
-        /// Queue management that marks drops the packets of hosts that do not (RFC 3168 §5).
+        /// Queue management that marks drops the packets of hosts without ECN (RFC 3168 §5).
         ecn: bool = false, "hosts use ECN; always so where the switch marks, and with dctcp";
-        /// Other data is let through where it would be marked.
+        /// Other data is admitted where it would be marked.
         ecn_capable: EcnCapable = EcnCapable::All, "flows whose data can be marked: all | dctcp";
-        /// They count neither in the queue nor in the buffer; the packet being serialised is one of
-        /// them. This is ns-3's device queue below a marking queue discipline. Needs
+        /// These packets count neither in the queue nor in the buffer; the packet being serialised is
+        /// one of them. This is ns-3's device queue below a marking queue discipline. Needs
         /// `count_in_service` to be false.
         ecn_uncounted_packets: u32 = 0, "packets at the head of a queue that count nowhere";
-        /// The scheduler hands packets on to it while it has room. What it holds counts neither in
-        /// queues nor in the buffer, and no policy, mark or telemetry sees it. This is ns-3's device
-        /// queue. Needs `count_in_service` to be false.
+        /// The scheduler hands packets on to the device while it has room. Packets there count neither
+        /// in queues nor in the buffer, and no policy, mark or telemetry sees them. This is ns-3's
+        /// device queue. Needs `count_in_service` to be false.
         device_fifo_packets: u32 = 0, "packets of a port behind its scheduler, in a queue of the device";
         /// Only `sonic`, `sonic-abm` and `reverie` manage a buffer with such priorities, which their
         /// switches protect with pause frames (IEEE 802.1Qbb). Separated by commas.
         lossless_priorities: Priorities = Priorities::NONE, "priorities whose packets pause their senders in place of being lost";
-        /// In the form `ns3` thresholds are tested and pauses end as in the published code of Reverie.
+        /// With `ns3`, thresholds are tested and pauses end as in the published code of Reverie.
         rules: LosslessRules = LosslessRules::Paper, "lossless: what the paper or its ns-3 code says: paper | ns3";
         /// Without it Reverie's filter lets bursts overrun the pool.
         pool_guard: bool = true, "lossless: a packet that the pool has no room for goes to the headroom";
-        /// 0 is the larger of what can arrive after a pause and of what the published code of Reverie
-        /// computes.
+        /// 0 means the larger of two values: the bytes that can arrive after a pause, and the value
+        /// that the published code of Reverie computes.
         headroom_bytes: u64 = 0, "headroom of a port and lossless priority, bytes; 0: from rate and delay";
         headroom_priorities: u32 = 0, "priorities of a port that headroom is set aside for; 0: the lossless ones";
         /// The pool is the buffer without the headroom.
@@ -232,51 +234,51 @@ settings! {
         xon_bytes: u64 = 1_248, "lossless: a queue shorter than this resumes whatever its threshold, bytes";
         xoff_offset_bytes: u64 = 2_496, "lossless, rules ns3: how far below its threshold a queue resumes, bytes";
         pfc: PfcMode = PfcMode::XonXoff, "pauses last until they are taken back, or for a time: xonxoff | quanta";
-        /// In units of 512 bit times. A pause is repeated after half of that.
+        /// In units of 512 bit times. A pause is repeated after half of it.
         pfc_quanta: u32 = 65_535, "pfc quanta: how long a pause frame pauses, 512 bit times";
         pfc_bytes: u32 = 64, "bytes of a pause frame on the wire";
         pfc_response_ns: u64 = 0, "from the arrival of a pause frame to its effect, ns";
         pfc_watchdog_us: u64 = 0, "longest time that a queue may be paused, us; 0: any";
         watchdog: Watchdog = Watchdog::Stop, "what becomes of a queue that is paused for longer: stop | drop";
         strict_lossless: bool = false, "a lossless packet that is lost makes the run fail";
-        /// Without it they have the queue that `ack_queue` says.
+        /// Without it, these packets take the queue that `ack_queue` names.
         control_class: bool = false, "lossless: packets of TCP with at most 70 bytes of payload go with pause frames and count nowhere";
-        /// Where it is not `ports`, every host sends flows of `workload` and asks queries for
-        /// `warmup_ms` and `measure_ms`, and the settings of active ports do not count. The load is
-        /// that of the uplinks.
+        /// Unless it is `ports`, every host sends flows of `workload` and asks queries for `warmup_ms`
+        /// and `measure_ms`, and the settings of active ports do not apply. The load is that of the
+        /// uplinks.
         demand: Demand = Demand::Ports, "who sends to whom: ports | ring | other_leaf | uniform";
         /// Answers come from all leaves.
         demand_leaves: u32 = 0, "demand: leaves whose hosts start flows and ask queries, the first ones; 0: all";
-        /// The load is that of the uplinks whatever their number.
+        /// The load is that of the uplinks, whatever the number of these hosts.
         load_hosts: LeafHosts = LeafHosts::All, "demand: hosts of each leaf that send flows and receive them, such as 0..15, or all";
-        /// Its flows have the sizes and the demand of the others, their own hosts, transport and queue.
+        /// Flows of the second class have the same sizes and demand as the others, but their own hosts,
+        /// transport and queue.
         second_load: f64 = 0.0, "demand: load of a second class of flows; 0: none";
         second_hosts: LeafHosts = LeafHosts::All, "demand: hosts of each leaf that send flows of the second class and receive them, or all";
         /// Each of these hosts has a Poisson process of queries.
         query_rate: f64 = 0.0, "demand: queries of a host per second; 0: none";
         query_share: f64 = 0.25, "demand: answers to a query, share of the buffer of a leaf";
-        /// They are hosts of one leaf if that has as many.
+        /// These are hosts of one leaf if it has enough.
         query_fanin: u32 = 0, "demand: hosts that answer a query; 0: as many as a leaf has";
         query_hosts: LeafHosts = LeafHosts::All, "demand: hosts of each leaf that ask queries and answer them, or all";
         /// An answer then leaves at once, with a window of its size.
         preconnected: bool = false, "demand: answers need no handshake and no slow start";
-        /// Their flows are simulated and not counted.
+        /// Flows that start in this time are simulated and not counted.
         warmup_ms: u64 = 0, "demand: traffic before the measured, ms";
         measure_ms: u64 = 3_000, "demand: time in which counted flows start, ms";
         /// A flow that has not finished then makes the run fail.
         drain_ms: u64 = 11_000, "demand: longest time until all flows have finished, ms";
         slowdown_base: SlowdownBase = SlowdownBase::Alone, "what slowdowns are relative to: paper | pipeline | alone | reverie";
-        /// Which flows a trace is made of.
+        /// Kinds of flows in a trace.
         traffic: Traffic = Traffic::Poisson, "poisson | incast_elephants | bursts_over_elephants";
-        /// Where there are elephants, it is the load that they alone offer to each port that
-        /// receives them.
+        /// With elephants, the load that they alone offer to each port that receives them.
         load: RangeF64 = RangeF64::new(0.5, 0.5), "offered load of an active port, fraction of its rate; uniform per trace";
         /// Distributions of the flow sizes. Each trace draws one of them.
         workload: Workloads = Workload::WebSearch.into(), "web_search, data_mining, fb_hadoop, ali_storage, web_search_abm, or bytes:cdf points; one per trace";
-        /// How flows towards one port are spread in time.
+        /// Distribution in time of the flows to one port.
         arrivals: Arrivals = Arrivals::Mixed, "flows in time: mixed | spread | synchronised";
-        /// The sources are distinct. Where there are queries or bursts, it is the number of hosts
-        /// that answer, drawn for each query or burst.
+        /// The sources are distinct. With queries or bursts, the number of hosts that answer, drawn for
+        /// each query or burst.
         incast_degree: RangeU32 = RangeU32::new(1, 15), "sources of an active port, uniform per port";
         active_ports: RangeU32 = RangeU32::new(1, 16), "ports that receive flows, uniform per trace";
         flows: RangeU32 = RangeU32::new(100, 1_000), "flows of a trace, log-uniform per trace";
@@ -323,7 +325,7 @@ impl Scenario {
 
     /// A preset by its name, or else a TOML file by its path; validated.
     ///
-    /// Whatever ends in `.toml`, contains a path separator or exists as a file is taken as a path.
+    /// A name that ends in `.toml`, contains a path separator or exists as a file is taken as a path.
     ///
     /// # Errors
     /// When no preset and no file has this name, or the file is not a valid scenario.
@@ -363,11 +365,11 @@ impl Scenario {
         Time::from_ns(self.propagation_ns)
     }
 
-    /// Round trip of a full packet and its acknowledgement through an empty switch: four times the
-    /// propagation delay and two transmissions of each. In a network of several switches, eight
-    /// times the propagation delay: the longest way (ABM, SIGCOMM 2022, §4.1).
+    /// Returns the round trip of a full packet and its acknowledgement through an empty switch: four
+    /// times the propagation delay and two transmissions of each. In a network of several switches it
+    /// is eight times the propagation delay, the longest path (ABM, SIGCOMM 2022, §4.1).
     ///
-    /// With `base_rtt_ns` it is that.
+    /// `base_rtt_ns`, if set, overrides this.
     pub fn base_rtt(&self) -> Time {
         if self.base_rtt_ns > 0 {
             return Time::from_ns(self.base_rtt_ns);
@@ -393,7 +395,7 @@ impl Scenario {
         u32::try_from(bits / 8_000_000_000_000).unwrap_or(u32::MAX)
     }
 
-    /// First timeout of a SYN.
+    /// Returns the first timeout of a SYN.
     pub fn syn_timeout(&self) -> Time {
         Time::from_us(self.syn_timeout_us.unwrap_or(self.min_rto_us))
     }
@@ -446,10 +448,10 @@ impl Scenario {
 
     /// Queue length at which the switch marks data, bytes; `None` without ECN.
     ///
-    /// DCTCP without a setting has K of 20 full packets up to 1 Gbit/s, of 65 at 10 Gbit/s
-    /// (DCTCP, SIGCOMM 2010, §3.4), in between and beyond in proportion.
-    /// With `red` it is the length from which there are marks at all; with `red_at_dequeue`, `None`.
-    /// DCQCN answers marks, other transports with a rate do not: where no flow does, nothing is marked.
+    /// DCTCP without a setting has K of 20 full packets up to 1 Gbit/s and of 65 at 10 Gbit/s (DCTCP,
+    /// SIGCOMM 2010, §3.4), in between and beyond in proportion.
+    /// With `red` it is the smallest length with any marks; with `red_at_dequeue`, `None`.
+    /// DCQCN answers marks, other transports with a rate do not; if no flow does, nothing is marked.
     pub fn mark_threshold_bytes(&self) -> Option<u64> {
         let answers = |kind: &TransportKind| match self.ecn_capable {
             _ if kind.is_rdma() => kind.is_dcqcn(),
@@ -478,8 +480,8 @@ impl Scenario {
         }
     }
 
-    /// Whether queue management may mark data in place of dropping it: both ends have agreed on ECN
-    /// (RFC 3168 §6.1.1).
+    /// Returns true if queue management may mark data instead of dropping it: both ends have agreed on
+    /// ECN (RFC 3168 §6.1.1).
     pub fn uses_ecn(&self) -> bool {
         self.ecn || self.marking == Marking::RedAtDequeue || self.mark_threshold_bytes().is_some()
     }
@@ -497,7 +499,7 @@ impl Scenario {
         }
     }
 
-    /// Packets at the head of a queue that count neither in it nor in the buffer.
+    /// Returns the number of packets at the head of a queue that count neither in it nor in the buffer.
     pub fn uncounted_packets(&self) -> usize {
         if self.count_in_service {
             0

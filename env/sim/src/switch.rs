@@ -1,8 +1,8 @@
 //! The shared-memory switch: one buffer, queues per port, admission, scheduling, push-out, marking.
 //!
-//! [`SharedBuffer`] is the only place that counts bytes; a [`Policy`] sees it read-only and
-//! answers one question per arriving packet. A [`Switch`] knows neither flows nor hosts: packets come
-//! in, packets go out or are lost.
+//! [`SharedBuffer`] is the only place that counts bytes; a [`Policy`] sees it read-only and decides on
+//! each arriving packet. A [`Switch`] knows neither flows nor hosts: packets arrive, and are sent or
+//! lost.
 
 pub mod aqm;
 mod base;
@@ -44,25 +44,25 @@ use numbering::Numbering;
 use push_out::PushOut;
 use scheduling::Scheduling;
 
-/// What became of a packet that arrived.
+/// Outcome of a packet's arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
-    /// Its port was idle and begins to send it.
+    /// The packet's port was idle and begins to send it.
     Served,
-    /// It waits in its queue.
+    /// The packet waits in its queue.
     Queued,
-    /// It was lost.
+    /// The packet was lost.
     Lost(Loss),
 }
 
 /// One output port.
 #[derive(Clone, Default, Debug)]
 struct Port {
-    /// A packet is being serialised.
+    /// True if a packet is being serialised.
     sending: bool,
-    /// The queue whose turn it is, of several.
+    /// Queue whose turn it is, if there are several.
     turn: u16,
-    /// Packets that wait.
+    /// Number of packets that wait.
     length: u32,
 }
 
@@ -79,13 +79,13 @@ pub(crate) struct SwitchCounters {
     pub(crate) pushed_out: u64,
 }
 
-/// How a switch is built, apart from its policy.
+/// Settings that a switch is built from, apart from its policy.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchSettings {
     pub(crate) ports: usize,
     pub(crate) queues_per_port: usize,
     pub(crate) rate: Rate,
-    /// Bytes of the buffer, and the bytes that occupancy is counted in parts of.
+    /// Bytes of the buffer, and the bytes that occupancy is measured relative to.
     pub(crate) capacity: u64,
     pub(crate) scale: u64,
     /// Packets at the head of a queue that do not count in it.
@@ -93,19 +93,19 @@ pub(crate) struct SwitchSettings {
     /// Packets of a port behind its scheduler, without the one in service.
     device_packets: u32,
     marking: Option<MarkingRule>,
-    /// Probabilities of marks, in place of a threshold.
+    /// Probabilities of marks, instead of a threshold.
     red: Option<RedConfig>,
-    /// Of the random streams.
+    /// Seed of the random streams.
     pub(crate) seed: u64,
     scheduler: Scheduler,
-    /// Queues of a port that are served strictly, where others are not.
+    /// Number of a port's queues that are served strictly, before the others.
     strict: usize,
-    /// Bytes of a turn, by priority.
+    /// Bytes that a queue may send in a turn, by priority.
     quanta: Vec<u64>,
 }
 
 impl SwitchSettings {
-    /// A switch of a scenario, with so many ports and so many bytes.
+    /// Returns the settings of a switch of a scenario, with `ports` ports and `capacity` bytes.
     pub(crate) fn new(scenario: &Scenario, ports: usize, capacity: u64) -> SwitchSettings {
         SwitchSettings {
             ports,
@@ -124,7 +124,7 @@ impl SwitchSettings {
         }
     }
 
-    /// Drop-tail queues, one for each port, without ECN.
+    /// Returns the settings of drop-tail queues, one for each port, without ECN.
     pub(crate) fn plain(ports: usize, capacity: u64, rate: Rate) -> SwitchSettings {
         SwitchSettings {
             ports,
@@ -146,9 +146,9 @@ impl SwitchSettings {
 
 /// A shared-memory switch: store and forward, no processing time.
 ///
-/// It is passive: whoever drives it says what arrives and when a port has sent its packet, and is
-/// told which packet a port begins to send. Packets lie in the driver's store; of a packet that is
-/// lost the driver disposes.
+/// The switch is passive: its driver reports arrivals and the times when a port has sent its packet,
+/// and is told which packet a port begins to send. Packets lie in the driver's store; the driver
+/// disposes of lost packets.
 #[derive(Clone, Debug)]
 pub struct Switch<P> {
     id: SwitchId,
@@ -173,7 +173,7 @@ pub struct Switch<P> {
 }
 
 impl<P: Policy> Switch<P> {
-    /// An empty switch. Where it [pushes out](Switch::pushes_out), the store must
+    /// Creates an empty switch. If it [pushes out](Switch::pushes_out), the store must
     /// [link packets both ways](PacketStore::link_both_ways).
     pub(crate) fn new(
         id: SwitchId,
@@ -217,11 +217,10 @@ impl<P: Policy> Switch<P> {
         })
     }
 
-    /// The last bit of a packet has arrived: admits it or drops it. Where it is
-    /// [served](Admission::Served), its port has [sent](Switch::sent) it one transmission time
-    /// later.
+    /// Handles the arrival of a packet's last bit: admits the packet or drops it. If it is
+    /// [served](Admission::Served), its port has [sent](Switch::sent) it one transmission time later.
     ///
-    /// Complexity: O(1), and what the policy needs.
+    /// Complexity: O(1), plus the cost of the policy.
     #[inline(always)]
     pub(crate) fn arrive<O: SwitchObserver>(
         &mut self,
@@ -236,7 +235,7 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// As [`arrive`](Switch::arrive), where memory is not managed.
+    /// As [`arrive`](Switch::arrive), if memory is not managed.
     #[inline(always)]
     pub(crate) fn arrive_unmanaged<O: SwitchObserver>(
         &mut self,
@@ -259,7 +258,7 @@ impl<P: Policy> Switch<P> {
         }
         let (mut marked, mut exempt) = (false, false);
         if self.aqm.is_some() {
-            // What the policy says of its loss is about the packet that it was asked about last.
+            // The policy's answer concerns the packet that it was asked about last.
             let spared = fits && self.policy.spares();
             match self.manage_arrival(packets, id, packet, spared, now) {
                 Advice::Pass => exempt = spared && self.exempts_from_marks(),
@@ -316,10 +315,10 @@ impl<P: Policy> Switch<P> {
         admission
     }
 
-    /// The last bit of packet `id` has left its port. Returns the packet that the port begins to
-    /// send, if one waits.
+    /// Handles the departure of the last bit of packet `id` from its port. Returns the packet that the
+    /// port begins to send, if one waits.
     ///
-    /// Complexity: O(1), and what the policy needs; O(queues) where a port has several.
+    /// Complexity: O(1), plus the cost of the policy; O(queues) if a port has several.
     #[inline(always)]
     pub(crate) fn sent<O: SwitchObserver>(
         &mut self,
@@ -334,7 +333,7 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// As [`sent`](Switch::sent), where memory is not managed.
+    /// As [`sent`](Switch::sent), if memory is not managed.
     #[inline(always)]
     pub(crate) fn sent_unmanaged<O: SwitchObserver>(
         &mut self,
@@ -409,7 +408,7 @@ impl<P: Policy> Switch<P> {
         question(&mut self.policy, view)
     }
 
-    /// The packet as a policy sees it.
+    /// Returns the packet as a policy sees it.
     #[inline(always)]
     fn packet_view(&self, packet: &Packet) -> PacketView {
         let queue = usize::from(packet.queue);
@@ -423,7 +422,7 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// The port of a queue.
+    /// Returns the port of a queue.
     #[inline(always)]
     pub(crate) fn port_of(&self, queue: usize) -> usize {
         self.numbering.port(queue)
@@ -450,8 +449,8 @@ impl<P: Policy> Switch<P> {
         Admission::Lost(loss)
     }
 
-    /// A packet has left, and another one behind the next moves up among those that do not count.
-    /// The port has one queue.
+    /// Stops counting the packet that moves up among the uncounted ones when a packet has left. The
+    /// port has one queue.
     #[cold]
     fn uncount(&mut self, packets: &PacketStore, port: usize, now: Time) {
         let mut waiting = self.queues[port].iter(packets);
@@ -462,42 +461,42 @@ impl<P: Policy> Switch<P> {
     }
 }
 
-/// What can be read.
+/// Read access.
 impl<P: Policy> Switch<P> {
-    /// Its number.
+    /// Returns the number of the switch.
     pub fn id(&self) -> SwitchId {
         self.id
     }
 
-    /// Number of output ports.
+    /// Returns the number of output ports.
     pub(crate) fn ports(&self) -> usize {
         self.ports.len()
     }
 
-    /// How far the event time is ahead of its clock.
+    /// Returns how far the event time is ahead of the switch's clock.
     #[inline]
     pub fn potential(&self) -> Potential {
         self.potential
     }
 
-    /// The shared buffer.
+    /// Returns the shared buffer.
     #[inline]
     pub fn buffer(&self) -> &SharedBuffer {
         &self.buffer
     }
 
-    /// The policy.
+    /// Returns the policy.
     #[inline]
     pub fn policy(&self) -> &P {
         &self.policy
     }
 
-    /// The policy, to be changed from outside the packet path, as a control loop does.
+    /// Returns the policy, to be changed from outside the packet path, as a control loop does.
     pub fn policy_mut(&mut self) -> &mut P {
         &mut self.policy
     }
 
-    /// Length at which a queue stops accepting, bytes, where the policy has such a threshold.
+    /// Returns the length at which a queue stops accepting, bytes, if the policy has such a threshold.
     pub fn threshold(&self, queue: usize, now: Time) -> Option<u64> {
         match &self.mmu {
             Some(mmu) => mmu.threshold(&self.buffer, queue),
@@ -521,13 +520,13 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// Whether the policy removes packets that are already enqueued.
+    /// Returns true if the policy removes packets that are already enqueued.
     pub(crate) fn pushes_out(&self) -> bool {
         self.push_out.is_some()
     }
 
-    /// Puts queue management behind the policy. Its marks take the place of those from
-    /// `ecn_threshold_bytes` on, unless it is early drop that keeps them.
+    /// Puts queue management behind the policy. Its marks replace those of `ecn_threshold_bytes`,
+    /// except for early drop that keeps them.
     pub(crate) fn manage(&mut self, aqm: QueueManagement) {
         if aqm.marks() && !aqm.keeps_marks() {
             self.marking = None;
@@ -535,7 +534,8 @@ impl<P: Policy> Switch<P> {
         self.aqm = Some(Box::new(aqm));
     }
 
-    /// Whether packets that are already enqueued can be lost: pushed out, or dropped at the head.
+    /// Returns true if packets that are already enqueued can be lost: pushed out, or dropped at the
+    /// head.
     pub(crate) fn loses_enqueued(&self) -> bool {
         self.pushes_out() || self.aqm.as_ref().is_some_and(|aqm| aqm.drops_at_head())
     }
@@ -551,17 +551,17 @@ impl<P: Policy> Switch<P> {
         &self.counters
     }
 
-    /// Packets at the head of a queue that count nowhere.
+    /// Returns the number of packets at the head of a queue that count nowhere.
     pub(crate) fn uncounted(&self) -> usize {
         self.uncounted
     }
 
-    /// Queues of a port.
+    /// Returns the number of queues of a port.
     pub(crate) fn queues_per_port(&self) -> usize {
         self.numbering.queues_per_port()
     }
 
-    /// Packets that wait, by queue.
+    /// Returns the waiting packets, by queue.
     pub(crate) fn queues(&self) -> &[PacketQueue] {
         &self.queues
     }

@@ -26,7 +26,7 @@ pub struct FlowSpec {
     pub src: u32,
     /// Receiving host, from 0; also the switch port the data goes out of.
     pub dst: u32,
-    /// When the flow starts; a whole number of nanoseconds.
+    /// Start time of the flow; a whole number of nanoseconds.
     pub start: Time,
     /// Payload bytes, at least 1.
     pub size: u64,
@@ -50,10 +50,10 @@ pub struct Trace {
     pub seed: u64,
 }
 
-/// The number of a host of a [valid](Trace::validate) trace, as networks number hosts.
+/// Returns the number of a host of a [valid](Trace::validate) trace, as networks number hosts.
 ///
 /// # Panics
-/// When it is above 65,535: no network has so many hosts.
+/// When the number is above 65,535: no network has so many hosts.
 pub fn host_number(host: u32) -> u16 {
     u16::try_from(host).expect("a valid trace has hosts of the network")
 }
@@ -70,30 +70,30 @@ impl Trace {
 
     /// Kind of the flows of the second class, which may have a transport and a queue of their own.
     pub const SECOND_KIND: &'static str = "second";
-    /// Its number in generated traces.
+    /// Number of the kind [`SECOND_KIND`](Trace::SECOND_KIND) in generated traces.
     pub const SECOND: u16 = 2;
 
-    /// Number of the kind of the second class, if there are such flows.
+    /// Returns the number of the kind of the second class, if there are such flows.
     pub fn second_kind(&self) -> Option<u16> {
         let mut kinds = (0..).zip(&self.kinds);
         kinds.find_map(|(kind, name)| (name == Trace::SECOND_KIND).then_some(kind))
     }
 
-    /// The name of a flow's kind.
+    /// Returns the name of a flow's kind.
     pub fn kind_name(&self, flow: &FlowSpec) -> &str {
         self.kinds
             .get(usize::from(flow.kind))
             .map_or(Trace::DEFAULT_KIND, String::as_str)
     }
 
-    /// Payload bytes of all flows. They need more than 64 bits where 18 million flows have the
+    /// Returns the payload bytes of all flows. They need more than 64 bits if 18 million flows have the
     /// largest size.
     pub fn total_bytes(&self) -> u128 {
         self.flows.iter().map(|flow| u128::from(flow.size)).sum()
     }
 }
 
-/// Bytes that the flows of a generated trace take on average.
+/// Returns the bytes that the flows of a generated trace take on average.
 pub fn memory(scenario: &Scenario) -> u64 {
     scenario.mean_flows() * size_of::<FlowSpec>() as u64
 }

@@ -73,7 +73,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Whether the flow is in slow start (RFC 5681 §3.1).
+    /// Returns true if the flow is in slow start (RFC 5681 §3.1).
     #[inline]
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
@@ -109,63 +109,64 @@ impl Window {
     }
 }
 
-/// What congestion control learns from an acknowledgement.
+/// Information that congestion control gets from an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub struct Acked<'a> {
-    /// Segments that it newly acknowledges, cumulatively.
+    /// Number of segments that it newly acknowledges, cumulatively.
     pub segments: u32,
     /// First segment not yet acknowledged.
     pub una: u32,
     /// First segment not yet sent.
     pub next: u32,
-    /// When it arrived.
+    /// Time of arrival.
     pub now: Time,
-    /// Round-trip time that it measures, if any: that of a retransmission is none (RFC 6298 §3).
+    /// Measured round-trip time; `None` after a retransmission (RFC 6298 §3).
     pub rtt: Option<Time>,
-    /// Time since the segment that it answers was sent. Time stamps tell a retransmission from the
-    /// segment before it.
+    /// Time since the acknowledged segment was sent. Timestamps tell a retransmission from the original
+    /// segment.
     pub elapsed: Time,
     /// Smoothed round-trip time; zero before the first measurement.
     pub smoothed_rtt: Time,
-    /// It echoes an ECN mark (ECN-Echo, RFC 3168 §6.1).
+    /// True if it echoes an ECN mark (ECN-Echo, RFC 3168 §6.1).
     pub marked: bool,
-    /// What switches have written into the segment that it answers, if they did.
+    /// Telemetry records that switches have written into the acknowledged segment, if any.
     pub path: Option<&'a PathRecords>,
 }
 
-/// How a window grows and shrinks. Loss detection and retransmission are the sender's.
+/// Rules by which a window grows and shrinks. The sender detects losses and retransmits.
 pub trait CongestionControl {
     /// Observes an acknowledgement before the sender reacts to it. The sender calls it in every
     /// state, loss recovery included.
     fn observe(&mut self, _window: &mut Window, _acked: &Acked<'_>, _settings: &Settings) {}
 
-    /// New data was acknowledged outside fast recovery: grow the window.
+    /// Grows the window after an acknowledgement of new data outside fast recovery.
     fn on_ack(&mut self, window: &mut Window, acked: &Acked<'_>, settings: &Settings);
 
-    /// The slow-start threshold after a loss, bytes; `flight` is the outstanding data, bytes.
+    /// Returns the slow-start threshold after a loss, bytes; `flight` is the outstanding data, bytes.
     fn ssthresh(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32;
 
-    /// The window after a mark, bytes. The sender asks at most once per window of data. By default
+    /// Returns the window after a mark, bytes. The sender asks at most once per window of data. By default
     /// a mark has the effect of a loss (RFC 3168 §5).
     fn window_after_mark(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32 {
         self.ssthresh(window, flight, settings)
     }
 
-    /// The flow's pacer, if the congestion control sets a rate ([`Settings::paced`]).
+    /// Returns the flow's pacer, if the congestion control sets a rate ([`Settings::paced`]).
     fn pacer(&mut self) -> Option<&mut Pacer> {
         None
     }
 
-    /// Brings a rate that changes by itself up to `_now`. Returns when it next does so, if nothing is
-    /// heard before; [`Time::MAX`] if it does not.
+    /// Brings a rate that changes with time up to `_now`. Returns the time of the next such change, if no
+    /// acknowledgement arrives before; [`Time::MAX`] if there is none.
     fn advance(&mut self, _now: Time, _settings: &Settings) -> Time {
         Time::MAX
     }
 
-    /// A packet of the flow of so many bytes on the wire begins to leave its host; RDMA only.
+    /// Called when a packet of the flow with this number of bytes on the wire begins to leave its host;
+    /// RDMA only.
     fn on_departure(&mut self, _bytes: u32, _now: Time, _settings: &Settings) {}
 
-    /// The retransmission timer expired; [`ssthresh`](CongestionControl::ssthresh) was asked first.
+    /// Called when the retransmission timer expires, after [`ssthresh`](CongestionControl::ssthresh).
     /// `_next` is the first segment not yet sent.
     fn on_timeout(&mut self, _now: Time, _next: u32) {}
 }
@@ -181,92 +182,92 @@ pub struct Settings {
     pub window_cap: u32,
     /// Minimum retransmission timeout.
     pub min_rto: Time,
-    /// Least value of the term for the variation in the retransmission timeout: the clock's
-    /// granularity (RFC 6298 §2), or as in Linux `min_rto`.
+    /// Minimum of the variation term in the retransmission timeout: the clock's granularity (RFC 6298
+    /// §2), or `min_rto` as in Linux.
     pub least_variation: Time,
-    /// What is added to the timers of RACK-TLP, which are not as fine as round trips.
+    /// Time added to the timers of RACK-TLP, which are coarser than round trips.
     pub timer_slack: Time,
     /// Round-trip time assumed before the first measurement.
     pub initial_rtt: Time,
-    /// Retransmission timeout of data where the SYN was sent again and nothing was measured (RFC 6298
+    /// Retransmission timeout of data if the SYN was sent again and nothing was measured (RFC 6298
     /// §5.7).
     pub fallback_rto: Time,
-    /// How often a SYN has to be sent again for the initial window to be one segment.
+    /// Number of SYN retransmissions from which the initial window is one segment.
     pub syn_retransmissions: u8,
-    /// Whether packets carry time stamps, by which a SYN can be told from the one before it.
+    /// True if packets carry timestamps, which tell a SYN from the one before it.
     pub timestamps: bool,
     /// Congestion control.
     pub transport: TransportKind,
-    /// Which form of those with a rate.
+    /// Variant of the congestion controls that set a rate.
     pub variant: TransportVariant,
-    /// Congestion control of flows that start as a group.
+    /// Congestion control of flows that belong to a query (incast).
     pub incast_transport: TransportKind,
     /// Congestion control of flows of the second class.
     pub second_transport: TransportKind,
     /// Rate of a host's line.
     pub line_rate: Rate,
-    /// Round-trip time through the empty network, as hosts are told it.
+    /// Round-trip time through the empty network, which hosts know from the scenario.
     pub base_rtt: Time,
     /// Bytes on the wire on top of the payload.
     pub header_bytes: u32,
-    /// Flows of a host that share its line, as the additive increase of a rate assumes.
+    /// Number of flows that share a host's line, as the additive increase of a rate assumes.
     pub flows_per_host: u32,
-    /// Whether windows double up to the slow-start threshold.
+    /// True if windows double up to the slow-start threshold.
     pub slow_start: bool,
-    /// How CUBIC leaves slow start when delay grows, if it does.
+    /// Rule by which CUBIC leaves slow start when delay grows, if it does.
     pub hystart: Option<HyStartRule>,
-    /// Segments that an acknowledgement may add to a window in slow start (RFC 3465 §2.2, L).
+    /// Maximum number of segments that an acknowledgement adds to a window in slow start (RFC 3465 §2.2, L).
     pub slow_start_limit: u32,
-    /// Whether acknowledgements carry SACK blocks; without them loss recovery is RFC 6582's.
+    /// True if acknowledgements carry SACK blocks; without them, loss recovery follows RFC 6582.
     pub sack: bool,
     /// Loss recovery.
     pub recovery: Recovery,
-    /// Whether windows and the retransmission timer follow Linux where that differs from RFCs.
+    /// True if windows and the retransmission timer follow Linux where it differs from RFCs.
     pub linux_rules: bool,
-    /// In-order segments that one acknowledgement covers.
+    /// Number of in-order segments that one acknowledgement covers.
     pub delayed_ack: u32,
-    /// Segments that a receiver acknowledges at once at the start of a flow, and after one that came
-    /// out of order.
+    /// Number of segments that a receiver acknowledges at once at the start of a flow, and after a segment
+    /// that arrived out of order.
     pub quick_acks: u32,
-    /// Longest delay of an acknowledgement.
+    /// Maximum delay of an acknowledgement.
     pub ack_delay: Time,
-    /// Switches may mark the data of DCTCP only.
+    /// True if switches may mark only the data of DCTCP.
     pub marks_dctcp_only: bool,
-    /// Payload bytes after which what a sender sends is scheduled; `None` where that begins with the
+    /// Payload bytes after which the packets of a sender are scheduled; `None` if they are scheduled from the
     /// first acknowledgement of data.
     pub unscheduled_bytes: Option<u32>,
-    /// The same of RDMA: bytes of the flow in front of a packet that is unscheduled, at most.
+    /// The same for RDMA: maximum number of bytes of the flow before a packet that is unscheduled.
     pub unscheduled_offset: Option<u32>,
-    /// Whether a congestion control sets a rate. A sender then asks its [`Pacer`], if it has one,
+    /// True if any congestion control sets a rate. A sender then asks its [`Pacer`], if it has one,
     /// whether the next segment may leave.
     pub paced: bool,
-    /// Whether some flows are RDMA.
+    /// True if some flows use RDMA.
     pub rdma: bool,
-    /// Longest wait of an RDMA sender for news.
+    /// Maximum time that an RDMA sender waits for an acknowledgement.
     pub rdma_rto: Time,
-    /// Whether an RDMA receiver answers packets that it has already.
+    /// True if an RDMA receiver acknowledges packets that it has already.
     pub answers_duplicates: bool,
-    /// Senders have a congestion control for tests.
+    /// True if senders use a congestion control for tests.
     #[cfg(test)]
     pub(crate) constant_rate: bool,
 }
 
-/// Longest delay of an acknowledgement: Linux's minimum (`TCP_DELACK_MIN`), well below the half
+/// Maximum delay of an acknowledgement: Linux's minimum (`TCP_DELACK_MIN`), well below the half
 /// second that RFC 5681 §4.2 allows.
 const ACK_DELAY: Time = Time::from_ms(40);
 
-/// What TCP sends before it has sent so many bytes is unscheduled in the ns-3 code of Reverie.
+/// Payload bytes of a TCP flow that are unscheduled in the ns-3 code of Reverie.
 const UNSCHEDULED_BYTES: u32 = 100_000;
 
-/// An RDMA packet is unscheduled there up to this byte of its flow.
+/// Byte of an RDMA flow up to which packets are unscheduled in the ns-3 code of Reverie.
 const UNSCHEDULED_OFFSET: u32 = 54_000;
 
-/// The timeout that follows a SYN that was sent again (RFC 6298 §5.7). It is so many times as long as the
-/// first timeout of a SYN (§2.1), and is so here too where that is shorter than the RFC's.
+/// Retransmission timeout after a SYN that was sent again (RFC 6298 §5.7), and its ratio to the first timeout
+/// of a SYN (§2.1). The ratio also applies if the first timeout is shorter than the RFC's.
 const FALLBACK_RTO: Time = Time::from_ms(3_000);
 const FALLBACK_FACTOR: u64 = 3;
 
-/// The largest initial window of RFC 5681 (§3.1), segments.
+/// Returns the largest initial window of RFC 5681 (§3.1), segments.
 fn rfc_5681_window(mss: u32) -> u32 {
     match mss {
         0..=1_095 => 4,
@@ -279,7 +280,7 @@ fn rfc_5681_window(mss: u32) -> u32 {
 const TIMER_SLACK: Time = Time::from_ms(2);
 
 impl Settings {
-    /// Of a valid scenario.
+    /// Returns the settings of a valid scenario.
     pub(crate) fn from_scenario(scenario: &Scenario) -> Settings {
         let cap = match scenario.max_cwnd_bytes {
             0 => MAX_WINDOW,
@@ -299,11 +300,11 @@ impl Settings {
                 Recovery::Rack => min_rto,
                 _ => rtt::GRANULARITY,
             },
-            // In proportion to minRTO, 2 of 200 ms, where that is less than Linux's.
+            // Proportional to minRTO, 2 of 200 ms, if that is less than Linux's.
             timer_slack: TIMER_SLACK.min(Time(min_rto.0 / 100)),
             initial_rtt: Time::from_us(scenario.initial_rtt_us),
             fallback_rto: FALLBACK_RTO.min(Time(syn_timeout.saturating_mul(FALLBACK_FACTOR))),
-            // A larger window is that of RFC 6928, which asks for more than one (§2), as Linux does.
+            // RFC 6928, whose window is larger, requires more than one (§2), as Linux does.
             syn_retransmissions: match scenario.init_cwnd <= rfc_5681_window(scenario.mss) {
                 true if !linux_rules => 1,
                 _ => 2,
@@ -349,7 +350,7 @@ impl Settings {
         }
     }
 
-    /// Those of flows that start as a group.
+    /// Returns the settings of flows that belong to a query (incast).
     pub(crate) fn of_incast(&self) -> Settings {
         Settings {
             transport: self.incast_transport,
@@ -357,7 +358,7 @@ impl Settings {
         }
     }
 
-    /// Those of flows of the second class.
+    /// Returns the settings of flows of the second class.
     pub(crate) fn of_second(&self) -> Settings {
         Settings {
             transport: self.second_transport,
@@ -365,13 +366,13 @@ impl Settings {
         }
     }
 
-    /// Whether hosts behave as ns-3's.
+    /// Returns true if hosts behave like those of ns-3.
     #[inline]
     pub(crate) fn is_ns3(&self) -> bool {
         self.recovery == Recovery::Ns3
     }
 
-    /// Whether loss recovery is RACK-TLP.
+    /// Returns true if loss recovery is RACK-TLP.
     #[inline]
     pub(crate) fn is_rack(&self) -> bool {
         self.recovery == Recovery::Rack

@@ -18,15 +18,15 @@ pub struct Time(pub u64);
 impl Time {
     /// The start of the simulation; also the empty duration.
     pub const ZERO: Time = Time(0);
-    /// Later than any event.
+    /// The largest time, later than any event.
     pub const MAX: Time = Time(u64::MAX);
 
-    /// From picoseconds.
+    /// Creates a time from picoseconds.
     pub const fn from_ps(ps: u64) -> Time {
         Time(ps)
     }
 
-    /// From nanoseconds.
+    /// Creates a time from nanoseconds.
     ///
     /// # Panics
     /// When the value exceeds 213 days.
@@ -34,7 +34,7 @@ impl Time {
         Time::times(ns, 1_000)
     }
 
-    /// From microseconds.
+    /// Creates a time from microseconds.
     ///
     /// # Panics
     /// When the value exceeds 213 days.
@@ -42,7 +42,7 @@ impl Time {
         Time::times(us, 1_000_000)
     }
 
-    /// From milliseconds.
+    /// Creates a time from milliseconds.
     ///
     /// # Panics
     /// When the value exceeds 213 days.
@@ -58,44 +58,44 @@ impl Time {
         }
     }
 
-    /// From seconds, rounded down to a picosecond; [`Time::MAX`] for more than it, and zero for
-    /// negative numbers and NaN.
+    /// Creates a time from seconds, rounded down to a picosecond. Larger values give [`Time::MAX`];
+    /// negative numbers and NaN give zero.
     pub fn from_secs_f64(seconds: f64) -> Time {
         Time(floor_u64(seconds * 1e12))
     }
 
-    /// Picoseconds.
+    /// Returns the time in picoseconds.
     pub const fn as_ps(self) -> u64 {
         self.0
     }
 
-    /// Whole nanoseconds, rounded down.
+    /// Returns the time in whole nanoseconds, rounded down.
     pub const fn as_ns(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// Seconds.
+    /// Returns the time in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-12
     }
 
-    /// Milliseconds.
+    /// Returns the time in milliseconds.
     pub fn as_ms_f64(self) -> f64 {
         self.0 as f64 * 1e-9
     }
 
-    /// The duration since `earlier`, or zero when `earlier` is later.
+    /// Returns the duration since `earlier`, or zero when `earlier` is later.
     pub const fn saturating_since(self, earlier: Time) -> Time {
         Time(self.0.saturating_sub(earlier.0))
     }
 
-    /// The instant `duration` later, or [`Time::MAX`] where there is none.
+    /// Returns the instant `duration` later, or [`Time::MAX`] if that is beyond the range.
     pub const fn saturating_add(self, duration: Time) -> Time {
         Time(self.0.saturating_add(duration.0))
     }
 }
 
-/// Panics beyond 213 days, in release builds too: [`saturating_add`](Time::saturating_add) does not.
+/// Panics beyond 213 days, also in release builds; [`saturating_add`](Time::saturating_add) does not.
 impl Add for Time {
     type Output = Time;
     #[inline]
@@ -116,7 +116,7 @@ impl AddAssign for Time {
     }
 }
 
-/// Panics where the result would be negative, in release builds too:
+/// Panics if the result would be negative, also in release builds;
 /// [`saturating_since`](Time::saturating_since) does not.
 impl Sub for Time {
     type Output = Time;
@@ -156,7 +156,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// Time of a byte on a line of 1 bit/s, picoseconds.
+/// Transmission time of a byte on a line of 1 bit/s, picoseconds.
 const PS_PER_BYTE: u64 = 8_000_000_000_000;
 
 /// A line rate in bits per second.
@@ -165,7 +165,8 @@ const PS_PER_BYTE: u64 = 8_000_000_000_000;
 pub struct Rate(pub u64);
 
 impl Rate {
-    /// How long `bytes` occupy the line, rounded up to a picosecond; [`Time::MAX`] if that is longer.
+    /// Returns how long `bytes` occupy the line, rounded up to a picosecond; [`Time::MAX`] if that is
+    /// longer.
     ///
     /// # Panics
     /// When the rate is zero.
@@ -177,7 +178,7 @@ impl Rate {
         }
     }
 
-    /// The same of more than 2.3 MB.
+    /// Returns the transmission time of more than 2.3 MB.
     #[cold]
     #[expect(
         clippy::cast_possible_truncation,
@@ -231,7 +232,8 @@ mod tests {
         );
     }
 
-    /// A terabyte, the largest flow, at 10 Gbit/s lasts 800 s; nothing is cut to 64 bits on the way.
+    /// A terabyte, the largest flow, takes 800 s at 10 Gbit/s; no intermediate result is truncated to
+    /// 64 bits.
     #[test]
     fn long_transmissions_are_exact_or_last_for_ever() {
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Worst ratios of the optimum to every policy over random small instances of the slotted model,
-//! beside what is proved of them.
+//! Worst ratios of the optimum to every policy over random small instances of the slotted model, next
+//! to the proved bounds.
 //!
 //! `cargo run --release -p bufgym-slotted --example slotted_ratios -- [instances]`
 
@@ -10,7 +10,7 @@ use bufgym_slotted::{Arrivals, Kind, NoObserver, Order, Packet, Packets, PolicyS
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Ports, buffer, packets and largest work of the instances.
+/// Number of ports, buffer size, number of packets and largest work of the instances.
 struct Size {
     ports: u32,
     buffer: u64,
@@ -62,7 +62,7 @@ fn main() -> Result<(), Failure> {
     theorem_5(instances)
 }
 
-/// Bursts for few ports and gaps, drawn anew for every instance.
+/// Draws bursts for few ports and gaps, different for every instance.
 fn instance(size: &Size, index: u64) -> Result<(Switch, Arrivals), Failure> {
     let mut random = rng::stream(1, "slotted ratios", index);
     let mut below = |bound: u64| {
@@ -108,7 +108,7 @@ fn worst(policies: &[&str], size: &Size, instances: u64) -> Result<(), Failure> 
     Ok(())
 }
 
-/// LWD with the flush of the analysis against `1 + B/(T + B)`.
+/// Compares LWD with the flush of the analysis with the bound `1 + B/(T + B)`.
 fn theorem_5(instances: u64) -> Result<(), Failure> {
     let (mut worst, mut nearest) = (1.0_f64, 0.0_f64);
     for index in 0..instances {

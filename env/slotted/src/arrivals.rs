@@ -3,18 +3,18 @@ use super::{Order, SlottedError, Switch};
 /// A packet of the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// Slot of its arrival, from 0.
+    /// Slot of the packet's arrival, from 0.
     pub slot: u64,
-    /// Port that it leaves by, from 0.
+    /// Port that the packet leaves by, from 0.
     pub port: u32,
-    /// Cycles of work that it needs, at least 1.
+    /// Cycles of work that the packet needs, at least 1.
     pub work: u32,
-    /// Value of its transmission, at least 1.
+    /// Value of the packet's transmission, at least 1.
     pub value: u32,
 }
 
 impl Packet {
-    /// A packet with work 1 and value 1.
+    /// Returns a packet with work 1 and value 1.
     pub const fn unit(slot: u64, port: u32) -> Packet {
         Packet {
             slot,
@@ -42,39 +42,39 @@ impl Packet {
 /// The property in which the packets of a list differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Nothing: work 1, value 1.
+    /// No difference: work 1, value 1.
     Unit,
-    /// Their work; all values are 1.
+    /// The work; all values are 1.
     Work,
-    /// Their value; all work is 1.
+    /// The value; all work is 1.
     Value,
 }
 
 /// The result that a proof predicts for the arrivals that it constructs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Prediction {
-    /// The theorem.
+    /// Name of the theorem.
     pub theorem: &'static str,
-    /// The policies that it is about.
+    /// Policies that the theorem is about.
     pub policies: &'static [&'static str],
-    /// The order that it is about; `None` where the order makes no difference.
+    /// Order that the theorem is about; `None` if the order makes no difference.
     pub order: Option<Order>,
     /// Value that these policies transmit by the end of the last round: the finite-size formula.
     pub algorithm: u64,
     /// Value that the proof's own schedule transmits by then.
     pub optimum: u64,
-    /// The ratio that the paper states.
+    /// Ratio that the paper states.
     pub paper: f64,
 }
 
 impl Prediction {
-    /// The ratio of the finite-size formula.
+    /// Returns the ratio of the finite-size formula.
     pub fn ratio(&self) -> f64 {
         self.optimum as f64 / self.algorithm as f64
     }
 }
 
-/// Packets in order of arrival, and what is known of them.
+/// Packets in order of arrival, and properties known from a proof.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Arrivals {
     packets: Vec<Packet>,
@@ -89,7 +89,7 @@ impl Arrivals {
     /// The largest work and the largest value.
     pub const MAX_WORK: u32 = 1_000_000;
 
-    /// A list of packets for a switch with `ports` ports.
+    /// Creates a list of packets for a switch with `ports` ports.
     ///
     /// # Errors
     /// Slots that decrease, a port out of range, work or value 0 or above
@@ -107,8 +107,8 @@ impl Arrivals {
         })
     }
 
-    /// Arrivals with rounds, which end before slot `rounds_end`. The schedule of the proof accepts
-    /// the packets that `script` marks.
+    /// Creates arrivals with rounds, which end before slot `rounds_end`. The schedule of the proof
+    /// accepts the packets that `script` marks.
     pub(super) fn constructed(
         packets: Vec<Packet>,
         rounds_end: u64,
@@ -123,27 +123,28 @@ impl Arrivals {
         }
     }
 
-    /// The packets in order of arrival.
+    /// Returns the packets in order of arrival.
     pub fn packets(&self) -> &[Packet] {
         &self.packets
     }
 
-    /// Number of slots of all rounds; `None` without rounds.
+    /// Returns the number of slots of all rounds; `None` without rounds.
     pub fn rounds_end(&self) -> Option<u64> {
         self.rounds_end
     }
 
-    /// For each packet, whether the schedule of the proof accepts it; `None` without a schedule.
+    /// Returns, for each packet, true if the schedule of the proof accepts it; `None` without a
+    /// schedule.
     pub fn script(&self) -> Option<&[bool]> {
         self.script.as_deref()
     }
 
-    /// The prediction of the proof; `None` without a proof.
+    /// Returns the prediction of the proof; `None` without a proof.
     pub fn prediction(&self) -> Option<&Prediction> {
         self.prediction.as_ref()
     }
 
-    /// The property in which the packets differ.
+    /// Returns the property in which the packets differ.
     pub fn kind(&self) -> Kind {
         self.packets
             .iter()
@@ -187,7 +188,7 @@ impl Check {
         }
     }
 
-    /// Checks the next packet. The error says what is wrong with it.
+    /// Checks the next packet. The error describes the problem.
     pub(super) fn packet(&mut self, packet: &Packet) -> Result<(), String> {
         if packet.slot > Arrivals::MAX_SLOT {
             return Err(format!(

@@ -23,8 +23,8 @@ impl Arrivals {
     /// start with `#` are ignored; without a column work or value is 1.
     ///
     /// # Errors
-    /// With file, line and field: a file that cannot be read or has no packets, a missing column,
-    /// and all that [`Arrivals::new`] refuses.
+    /// With file, line and field: a file that cannot be read or has no packets, a missing column, and
+    /// everything that [`Arrivals::new`] refuses.
     pub fn read_csv(path: impl AsRef<Path>, ports: u32) -> Result<Arrivals, SlottedError> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|source| SlottedError::Io {

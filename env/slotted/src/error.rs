@@ -5,11 +5,11 @@ use super::PolicySpec;
 use bufgym_sim::input::{excerpt, suggestion};
 use bufgym_sim::switch::PolicyParseError;
 
-/// An error of the slotted model. Each message is one line: where, what is wrong, what would be
-/// right.
+/// An error of the slotted model. Each message is one line with the place, the problem and a valid
+/// alternative.
 #[derive(Debug, thiserror::Error)]
 pub enum SlottedError {
-    /// A setting is not right; the message says which.
+    /// An invalid setting; the message names it.
     #[error("{0}")]
     Input(String),
     /// The arrivals cannot be read.
@@ -17,17 +17,17 @@ pub enum SlottedError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason of the failure.
         source: io::Error,
     },
-    /// A line of the arrivals is not right.
+    /// An invalid line of the arrivals.
     #[error("{origin}:{line}: {problem}")]
     Line {
         /// The file.
         origin: String,
         /// The line, from 1.
         line: u64,
-        /// What is wrong there, the field first.
+        /// The problem found there, the field first.
         problem: String,
     },
     /// The model has no policy of this name.
@@ -36,7 +36,7 @@ pub enum SlottedError {
         /// The name as it was written.
         name: String,
     },
-    /// A parameter of a policy is not right.
+    /// An invalid parameter of a policy.
     #[error(transparent)]
     Parameter(#[from] PolicyParseError),
     /// The policy is defined for unit packets only.
@@ -54,13 +54,13 @@ pub enum SlottedError {
         "opt: the instance is too large: more than {limit} states at packet {packet} of {packets} (slot {slot}); with {found} the exact search is for small instances, of about 20 packets or 10 in the buffer; unit packets have no such limit"
     )]
     OptimumTooLarge {
-        /// States that are kept at most.
+        /// Largest number of states that are kept.
         limit: usize,
-        /// The packet at which they were exceeded, from 1.
+        /// Packet at which the limit was exceeded, from 1.
         packet: usize,
-        /// All packets.
+        /// Number of all packets.
         packets: usize,
-        /// The slot of that packet.
+        /// Slot of that packet.
         slot: u64,
         /// `work` or `values`.
         found: &'static str,
@@ -74,9 +74,9 @@ pub enum SlottedError {
         what: &'static str,
         /// The packet that was the last to arrive, from 1.
         packet: usize,
-        /// All packets.
+        /// Number of all packets.
         packets: usize,
-        /// The slot.
+        /// Slot of that packet.
         slot: u64,
     },
     /// The arrivals have no schedule of a proof.

@@ -70,7 +70,7 @@ impl Generator {
     /// The names of the generators that have a schedule of the proof.
     pub const SCRIPTED: &'static str = "thm1|thm2|thm3|thm6|thm7|followlqd-lower-bound";
 
-    /// Its name, as it is read.
+    /// Returns the name of the generator, as it is read.
     pub fn name(self) -> &'static str {
         Generator::NAMES[self as usize]
     }
@@ -158,7 +158,7 @@ impl FromStr for Generator {
     }
 }
 
-/// What a construction is made for.
+/// Settings of a construction.
 struct Setup {
     generator: Generator,
     ports: u32,
@@ -192,7 +192,7 @@ impl Setup {
         Ok(())
     }
 
-    /// Packets of the buffer per port. The number of ports must divide the buffer.
+    /// Returns the packets of the buffer per port. The number of ports must divide the buffer.
     fn share(&self) -> Result<u64, SlottedError> {
         let ports = u64::from(self.ports);
         if !self.buffer.is_multiple_of(ports) {
@@ -206,8 +206,8 @@ impl Setup {
         Ok(self.buffer / ports)
     }
 
-    /// An empty list for this number of packets in this number of slots; `None` means too large for
-    /// 64 bits.
+    /// Returns an empty list for this number of packets in this number of slots; `None` means too large
+    /// for 64 bits.
     fn list(&self, packets: Option<u64>, slots: Option<u64>) -> Result<List, SlottedError> {
         match (packets, slots) {
             (Some(packets), Some(slots))
@@ -234,14 +234,14 @@ impl Setup {
     }
 }
 
-/// The product of the factors; `None` if it does not fit into 64 bits.
+/// Returns the product of the factors; `None` if it does not fit into 64 bits.
 fn product(factors: &[u64]) -> Option<u64> {
     factors
         .iter()
         .try_fold(1_u64, |product, factor| product.checked_mul(*factor))
 }
 
-/// Packets, and for each whether the schedule of the proof accepts it.
+/// Packets, each with a mark that is true if the schedule of the proof accepts it.
 struct List {
     packets: Vec<Packet>,
     script: Vec<bool>,
@@ -260,14 +260,14 @@ impl List {
         self.script.push(accepted);
     }
 
-    /// Adds `count` copies of a packet, of which the schedule accepts the first `accepted`.
+    /// Adds `count` copies of a packet; the schedule accepts the first `accepted`.
     fn burst(&mut self, packet: Packet, count: u64, accepted: u64) {
         for index in 0..count {
             self.push(packet, index < accepted);
         }
     }
 
-    /// The arrivals of a proof, whose rounds end before slot `rounds_end`.
+    /// Returns the arrivals of a proof, whose rounds end before slot `rounds_end`.
     fn arrivals(self, rounds_end: u64, prediction: Prediction) -> Arrivals {
         Arrivals::constructed(
             self.packets,

@@ -14,8 +14,8 @@
 //! If several queues are equal, a policy chooses the arrival's own queue, else the lowest port. If
 //! several packets of a queue are equal, it chooses the one that arrived last.
 //!
-//! The packet-level simulator takes no part in the model. Its crate provides the random streams and
-//! the parsing of policy texts.
+//! The model does not use the packet-level simulator. That crate provides the random streams and the
+//! parsing of policy texts.
 //!
 //! ```
 //! use bufgym_slotted::{Generator, Order, PolicySpec, Switch};

@@ -7,11 +7,11 @@ pub use search::MAX_STATES;
 
 use super::{Arrivals, Kind, Outcome, SlottedError, Switch};
 
-/// The outcome of the best schedule that knows all arrivals, until every queue is empty or for
+/// Returns the outcome of the best schedule that knows all arrivals, until every queue is empty or for
 /// `end` slots.
 ///
-/// For unit packets a greedy rule finds it, with any number of packets; its proof is in the source.
-/// For packets with work or values it is found by a search over all schedules.
+/// For unit packets a greedy rule finds it, for any number of packets; the proof is in the source. For
+/// packets with work or values it is found by a search over all schedules.
 ///
 /// # Errors
 /// [`SlottedError::OptimumTooLarge`] when the search has more than [`MAX_STATES`] states, and
@@ -27,7 +27,7 @@ pub fn optimum(
     }
 }
 
-/// The optimum by the search for any kind of packets, to check the greedy rule.
+/// Returns the optimum by the search for any kind of packets, to check the greedy rule.
 ///
 /// # Errors
 /// As for [`optimum`].

@@ -37,10 +37,10 @@ impl Verdict {
     }
 }
 
-/// What happens to the buffer after the transmission phase.
+/// Change of the buffer after the transmission phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Afterwards {
-    /// It stays as it is.
+    /// The buffer stays as it is.
     Keep,
     /// All packets are pushed out.
     Flush,
@@ -51,7 +51,7 @@ pub trait Policy {
     /// Checks that the policy is defined for these packets.
     ///
     /// # Errors
-    /// [`SlottedError::UnitOnly`] when it is not.
+    /// [`SlottedError::UnitOnly`] if it is not.
     fn check(&self, _packets: &[Packet]) -> Result<(), SlottedError> {
         Ok(())
     }

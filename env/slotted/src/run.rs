@@ -11,7 +11,7 @@ pub struct Outcome {
     pub arrived: u64,
     /// Packets transmitted.
     pub transmitted: u64,
-    /// Their value.
+    /// Value of the transmitted packets.
     pub transmitted_value: u64,
     /// Packets dropped on arrival.
     pub dropped: u64,
@@ -22,29 +22,30 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Packets in the buffer at the end: 0, unless the run stopped at the end of the last round.
+    /// Returns the packets in the buffer at the end: 0, unless the run stopped at the end of the last
+    /// round.
     pub fn left(&self) -> u64 {
         self.arrived - self.transmitted - self.dropped - self.pushed_out
     }
 }
 
-/// How a packet is lost.
+/// Way in which a packet is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// Dropped on arrival.
+    /// The packet was dropped on arrival.
     Dropped,
-    /// Pushed out, or flushed.
+    /// The packet was pushed out, or flushed.
     PushedOut,
 }
 
 /// Receives the events of a run.
 pub trait Observer<S> {
-    /// The packet with this index was lost. Packets that are pushed out are reported only if the
-    /// queues keep single packets.
+    /// Called when the packet with this index was lost. Packets that are pushed out are reported only
+    /// if the queues keep single packets.
     fn lost(&mut self, _index: usize, _fate: Fate) {}
-    /// The policy has decided about an arrival.
+    /// Called when the policy has decided about an arrival.
     fn after_arrival(&mut self, _queues: &S) {}
-    /// A transmission phase is over, in which `transmitted` packets left.
+    /// Called after a transmission phase, in which `transmitted` packets left.
     fn after_transmission(&mut self, _queues: &S, _transmitted: u64) {}
 }
 

@@ -37,14 +37,14 @@ pub enum PolicySpec {
     BiggestAverageDrop,
     /// Largest Work Drop.
     LargestWorkDrop {
-        /// With the flush of the analysis of Theorem 5.
+        /// True for the flush of the analysis of Theorem 5.
         flush: bool,
     },
     /// Minimal Total Value Drop.
     MinimalTotalValueDrop,
     /// Maximal Ratio Drop.
     MaximalRatioDrop {
-        /// Which ratio.
+        /// Ratio that the policy uses.
         ratio: Ratio,
     },
     /// FollowLQD.
@@ -79,12 +79,12 @@ impl PolicySpec {
         PolicySpec::ScriptedOptimum,
     ];
 
-    /// The names of all policies.
+    /// Returns the names of all policies.
     pub fn names() -> Vec<&'static str> {
         PolicySpec::ALL.iter().map(PolicySpec::name).collect()
     }
 
-    /// The name without parameters.
+    /// Returns the name without parameters.
     pub fn name(&self) -> &'static str {
         match self {
             PolicySpec::CompleteSharing => "cs",
@@ -104,7 +104,7 @@ impl PolicySpec {
         }
     }
 
-    /// The keys of its parameters.
+    /// Returns the keys of the policy's parameters.
     fn parameters(&self) -> &'static [&'static str] {
         match self {
             PolicySpec::DynamicThreshold { .. } => &["alpha"],
@@ -212,7 +212,7 @@ impl PolicySpec {
     }
 }
 
-/// Stores a value if there is one. Returns whether there was.
+/// Stores a value if there is one. Returns true if there was one.
 fn assign<T>(field: &mut T, value: Option<T>) -> bool {
     value.map(|value| *field = value).is_some()
 }

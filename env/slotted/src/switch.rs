@@ -4,10 +4,10 @@ use std::str::FromStr;
 use super::SlottedError;
 use bufgym_sim::input::{excerpt, suggestion};
 
-/// In which order a queue works on its packets.
+/// Order in which a queue works on its packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Order {
-    /// Priority: least remaining work first; of packets with values the largest value first.
+    /// Priority: least remaining work first; for packets with values the largest value first.
     #[default]
     Pq,
     /// First in, first out.
@@ -64,7 +64,7 @@ impl Switch {
     /// Largest buffer, packets.
     pub const MAX_BUFFER: u64 = 1 << 40;
 
-    /// A switch with an empty buffer.
+    /// Creates a switch with an empty buffer.
     ///
     /// # Errors
     /// Without ports or buffer, or with more than [`MAX_PORTS`](Switch::MAX_PORTS) or

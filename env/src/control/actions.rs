@@ -1,4 +1,4 @@
-//! What a decision sets on every port.
+//! The outputs of a decision on every port.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,8 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::observation::{FEATURE_NAMES, FEATURES, INGRESS_FEATURE_NAMES};
 use super::{ALPHAS, BasePolicy, INITIAL_LEVEL};
 
-/// What a decision sets on every port: one number of [-1, 1] for each output, quantised to eight levels
-/// by [`action_level`](super::action_level).
+/// The outputs of a decision on every port: one number of [-1, 1] for each output, quantised to eight levels by
+/// [`action_level`](super::action_level).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ActionSet {
     /// The control factor α, as in the paper: `alpha`.
@@ -41,7 +41,7 @@ impl ActionSet {
         ActionSet::AlphaIngress,
     ];
 
-    /// What decisions over this heuristic set.
+    /// Returns the outputs of decisions over this heuristic.
     pub fn of(low_level: &BasePolicy) -> ActionSet {
         match (low_level.manages_memory(), low_level.drops_early()) {
             (true, _) => ActionSet::AlphaIngress,
@@ -50,12 +50,12 @@ impl ActionSet {
         }
     }
 
-    /// The heuristic with its early drop left open to decisions or not: with `+early` behind it, or
-    /// without an early drop that is open.
+    /// Returns the heuristic for these actions: with `+early` if decisions set early drop, else without an early drop
+    /// that is left open to decisions.
     ///
     /// # Errors
-    /// When decisions are to set early drop and other queue management stands there, and when they are to
-    /// set what the heuristic does not have.
+    /// When decisions are to set early drop but the heuristic has other queue management, and when they are to set an
+    /// output that the heuristic does not have.
     pub fn over(self, low_level: &BasePolicy) -> Result<BasePolicy, Unfit> {
         let aqm = low_level.policy().aqm();
         if low_level.manages_memory() != (self == ActionSet::AlphaIngress) {
@@ -83,12 +83,12 @@ impl ActionSet {
         }
     }
 
-    /// Whether decisions set early drop.
+    /// Returns true if decisions set early drop.
     pub fn drops_early(self) -> bool {
         self == ActionSet::AlphaEarly
     }
 
-    /// Whether decisions set the control factors of ingress queues.
+    /// Returns true if decisions set the control factors of ingress queues.
     pub fn sets_ingress(self) -> bool {
         self == ActionSet::AlphaIngress
     }
@@ -102,7 +102,7 @@ impl ActionSet {
         }
     }
 
-    /// What is observed of every port at a step, with its scale.
+    /// Returns the names of the features that are observed of every port at a step, with their scales.
     pub fn feature_names(self) -> &'static [&'static str; FEATURES] {
         match self {
             ActionSet::AlphaIngress => &INGRESS_FEATURE_NAMES,
@@ -110,7 +110,7 @@ impl ActionSet {
         }
     }
 
-    /// Its name in files and on the command line.
+    /// Returns the name of the action set in files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             ActionSet::Alpha => "alpha",
@@ -120,10 +120,10 @@ impl ActionSet {
     }
 }
 
-/// Why decisions over a heuristic cannot set what they are to set.
+/// The reason why decisions over a heuristic cannot set the requested outputs.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unfit {
-    /// Early drop is to be set where other queue management stands.
+    /// Early drop is to be set, but the heuristic has other queue management.
     #[error(
         "low level {low_level}: the actions alpha,early put early drop in the place of queue management; leave out what stands behind the +"
     )]
@@ -131,16 +131,16 @@ pub enum Unfit {
         /// The heuristic.
         low_level: String,
     },
-    /// Ingress queues have control factors in memory management only, and that has nothing else.
+    /// Only memory management has control factors of ingress queues, and it has no other outputs.
     #[error(
         "low level {low_level}: decisions over it set {only}, not {actions}; leave out the actions, or choose another low level"
     )]
     Ingress {
         /// The heuristic.
         low_level: String,
-        /// What was asked for.
+        /// Requested outputs.
         actions: ActionSet,
-        /// What decisions over it set.
+        /// Outputs that decisions over the heuristic can set.
         only: ActionSet,
     },
 }

@@ -59,15 +59,15 @@ pub struct ControlOptions {
     /// Time constant τ of the discount, seconds. A drop's cost arrives one minimum RTO later, so it
     /// must be well above that.
     pub tau_s: f64,
-    /// The heuristic whose α the decisions set, and perhaps its early drop.
+    /// The heuristic whose α, and possibly early drop, the decisions set.
     pub low_level: BasePolicy,
     /// When decisions are due.
     pub trigger: TriggerMode,
     /// Baseline of the flow time in the reward.
     pub baseline: RewardBaseline,
-    /// Charges delays as soon as they are certain, and discounts later rewards with this time
-    /// constant in place of τ, seconds. It needs a baseline: without
-    /// [`RewardBaseline::UnlimitedBuffer`], or without `fct` in the objective, it has no effect.
+    /// Charges delays as soon as they are certain, and discounts later rewards with this time constant instead of τ,
+    /// seconds. It needs a baseline: without [`RewardBaseline::UnlimitedBuffer`], or without `fct` in the objective, it
+    /// has no effect.
     ///
     /// A drop's cost arrives one minimum RTO later, after some 75 decisions. But once a flow waits
     /// for its retransmission timer, the delay is certain. Let -Φ(s) be the flow time ahead that
@@ -94,7 +94,7 @@ impl Default for ControlOptions {
     }
 }
 
-/// Why [`ControlEnv::advance`] returned.
+/// The reason why [`ControlEnv::advance`] returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pause {
     /// A decision is due: read the observation, then [`act`](ControlEnv::act).
@@ -105,8 +105,7 @@ pub enum Pause {
     Truncated,
 }
 
-/// Observers of a controlled simulation: the user's recorders, another one of the user's, reward meter,
-/// control record.
+/// Observers of a controlled simulation: recorders, the user's own observer, reward meter, control record.
 type Watch<T, O> = ((Recorders, O), (RewardMeter<T>, ControlRecord));
 
 /// A simulation under control, by default of one switch.
@@ -114,15 +113,15 @@ pub type Controlled<T = OneSwitch, O = ()> = Simulator<NeuralDynamicThreshold, W
 
 /// One trace under the NDT control.
 ///
-/// In a network every switch decides for itself: it has its own counts, trigger, observation, decision
-/// latency and longest interval, and the simulation pauses for one decision at a time. The current
-/// switch ([`at`](ControlEnv::at)) is the one whose decision is due; what is read without a switch is
-/// of that one, and [`act`](ControlEnv::act) decides for it. `max_decisions` of the scenario limits
-/// the decisions of all switches together.
+/// In a network every switch decides for itself: it has its own counts, trigger, observation, decision latency and
+/// longest interval, and the simulation pauses for one decision at a time. The current switch ([`at`](ControlEnv::at))
+/// is the one whose decision is due. Methods without a switch argument read the current switch, and
+/// [`act`](ControlEnv::act) decides for it. `max_decisions` of the scenario limits the decisions of all switches
+/// together.
 ///
 /// Clone it to fork a run: with the same actions, clones continue identically, bit for bit.
 ///
-/// `O` watches the simulation besides.
+/// `O` is an additional observer of the simulation.
 #[derive(Clone, Debug)]
 pub struct ControlEnv<T: ControlTopology = OneSwitch, O: Observer = ()> {
     simulator: Controlled<T, O>,
@@ -149,8 +148,8 @@ pub struct ControlEnv<T: ControlTopology = OneSwitch, O: Observer = ()> {
 /// Bit of an alarm's tag: it puts a delayed decision in force.
 const APPLY: u64 = 1 << 63;
 
-/// Bit of an alarm's tag: the shortest interval is over. Below it there are 15 bits for the switch, and
-/// the others are the number of its alarm.
+/// Bit of an alarm's tag: the shortest interval is over. Below it, 15 bits hold the switch and the remaining bits the
+/// number of its alarm.
 const RELEASE: u64 = 1 << 62;
 
 /// Bits of the number of an alarm.
@@ -182,7 +181,7 @@ fn set_memory_alphas(
     switch.set_memory_alphas(port, ingress, egress);
 }
 
-/// The fast level at a switch that sees the scenario as `at`.
+/// Returns the fast level at a switch that sees the scenario as `at`.
 fn low_level_policy(
     at: &Scenario,
     options: &ControlOptions,
@@ -198,7 +197,7 @@ fn low_level_policy(
     })
 }
 
-/// A switch's policy and queue management, and what watches the network.
+/// Creates the simulation with policy, queue management and observers.
 fn controlled<T: ControlTopology, O: Observer>(
     scenario: &Scenario,
     trace: &Trace,
@@ -223,7 +222,7 @@ fn controlled<T: ControlTopology, O: Observer>(
 }
 
 impl<T: ControlTopology> ControlEnv<T> {
-    /// As [`new`](ControlEnv::new), of a network with a control loop at every switch.
+    /// Same as [`new`](ControlEnv::new), for a network with a control loop at every switch.
     ///
     /// # Errors
     /// When the scenario is inconsistent or has another network, or the trace or the heuristic does not
@@ -238,10 +237,10 @@ impl<T: ControlTopology> ControlEnv<T> {
 }
 
 impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
-    /// As [`in_network`](ControlEnv::in_network), under other eyes besides.
+    /// Same as [`in_network`](ControlEnv::in_network), with an additional observer.
     ///
     /// # Errors
-    /// As [`in_network`](ControlEnv::in_network).
+    /// Same as [`in_network`](ControlEnv::in_network).
     pub fn observed(
         scenario: &Scenario,
         trace: &Trace,
@@ -333,7 +332,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
         }
     }
 
-    /// Does something at every switch, and stays at the last one that had a decision.
+    /// Calls `act` with every switch as the current one, then restores the current switch.
     fn at_every_switch(&mut self, act: impl Fn(&mut Self)) {
         let last = self.at;
         for switch in (0..self.agents.len()).map(switch_id) {
@@ -492,7 +491,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
         agent.owed = owed;
     }
 
-    /// What the flows at the current switch will cost more than in the ideal run, by port.
+    /// Returns by how much the cost of the flows at the current switch will exceed that in the ideal run, by port.
     fn owed(&self, lookahead: Lookahead, now: Time) -> Vec<f64> {
         let scale = &self.agent().reward_scale;
         let mut times = vec![0.0; self.ports()];
@@ -557,7 +556,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
         self.privileged_of(self.at(), out);
     }
 
-    /// As [`privileged`](ControlEnv::privileged), of any switch.
+    /// Same as [`privileged`](ControlEnv::privileged), for any switch.
     ///
     /// # Panics
     /// When there is no such switch, or `out` is shorter than that.
@@ -628,7 +627,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
         self.agents[switch.index()].ports()
     }
 
-    /// What decisions set.
+    /// Returns the outputs that decisions set.
     pub fn actions(&self) -> ActionSet {
         self.actions
     }
@@ -656,7 +655,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
         &self.simulator
     }
 
-    /// What watched the run besides, once it has ended.
+    /// Returns the additional observer, once the run has ended.
     pub fn into_observer(self) -> O {
         self.simulator.into_observer().0.1
     }

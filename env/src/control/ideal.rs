@@ -24,15 +24,15 @@ pub(super) struct IdealRun<T = OneSwitch> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Event {
     at: Time,
-    /// Its place in the trace.
+    /// Place of the flow in the trace.
     flow: u32,
-    /// Its number in the order of starts.
+    /// Number of the flow in the order of starts.
     number: u32,
     dst: u16,
     starts: bool,
 }
 
-/// How far the flows to one port are behind or ahead of the ideal run.
+/// Delay or lead of the flows to one port relative to the ideal run.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Lag {
     /// Number of active flows that are complete in the ideal run.
@@ -44,7 +44,7 @@ pub(super) struct Lag {
 }
 
 impl<T: ControlTopology> IdealRun<T> {
-    /// Simulates the trace once. `time` is to measure it.
+    /// Simulates the trace once. `time` is the meter for the run.
     pub(super) fn new(
         scenario: &Scenario,
         trace: &Trace,
@@ -111,14 +111,14 @@ impl<T: ControlTopology> IdealRun<T> {
         finish.saturating_since(now).as_secs_f64()
     }
 
-    /// When the last flow completes.
+    /// Returns the time when the last flow completes.
     pub(super) fn end(&self) -> Time {
         self.events.last().map_or(Time::ZERO, |event| event.at)
     }
 
     /// Compares the controlled run's active `flows` with the ideal run at the end of the last
-    /// interval of a switch and adds the result to `lags`, one element per port of the switch. A flow
-    /// counts at the port that it leaves the switch through.
+    /// interval of a switch and adds the result to `lags`, one element per port of the switch. A flow counts at the
+    /// port through which it leaves the switch.
     pub(super) fn compare(
         &self,
         switch: SwitchId,
@@ -161,9 +161,9 @@ impl Lookahead {
         -self.tau_s * libm::expm1(-seconds / self.tau_s)
     }
 
-    /// Tells `add` by how much the flows' remaining active time exceeds that in the ideal run,
-    /// discounted, in seconds: with the number of a flow, its port at the switch, and its part, of which
-    /// there can be several. A flow counts at a switch by its share of the way.
+    /// Calls `add` with the amount by which the flows' remaining active time exceeds that in the ideal run, discounted,
+    /// in seconds. Its arguments are the number of a flow, its port at the switch, and its part. A flow can have
+    /// several parts. A flow counts at a switch by the switch's share of its path.
     ///
     /// A flow that waits for its retransmission timer needs that wait plus its bytes at line rate.
     /// The other flows share the line rate of their receiver equally. No flow needs less time than in
@@ -218,7 +218,7 @@ fn unlimited_run(scenario: &Scenario, trace: &Trace) -> Result<Vec<FlowRecord>, 
     Ok(outcome.records)
 }
 
-/// Future flows of a trace by the ports that they leave switches through.
+/// Future flows of a trace, by the ports through which they leave switches.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
     /// By place: every flow's start, and the bytes up to and including it, in order of starts.

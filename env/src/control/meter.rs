@@ -1,4 +1,4 @@
-//! Counts what the reward needs from an interval between two decisions.
+//! Counts the quantities that the reward of an interval between two decisions needs.
 
 use std::sync::Arc;
 
@@ -113,12 +113,12 @@ impl FlowMeter {
     }
 }
 
-/// Weights of slowdowns are whole: so many parts of one over a second. A base time of a second still
-/// has a weight of 1,024, and sums of them are exact.
+/// Slowdown weights are integers: this many units per 1/s. So even a base time of one second has a weight of 1,024, and
+/// sums of weights are exact.
 const SLOWDOWN_UNIT: f64 = 1_024.0;
 
-/// One over the base time of every flow, by number, times its weight: that of an answer to a query is 1 and
-/// the largest, that of another flow what slowdowns of all flows weigh beside it.
+/// One over the base time of every flow, by number, times the flow's weight. The weight is 1 for an answer to a query.
+/// For another flow it is the share of the objective's slowdown weights that applies to all flows.
 #[derive(Clone, Debug)]
 pub(super) struct BaseRates(Arc<[u64]>);
 
@@ -158,12 +158,12 @@ impl BaseRates {
     }
 }
 
-/// The time that flows are active, by place: each flow at every place of its way, in equal parts.
+/// Active time of flows, by place: each flow counts at every place of its path, in equal parts.
 #[derive(Clone, Debug)]
 pub(super) struct ActiveTime<T> {
     ways: Ways<T>,
     flows: FlowMeter,
-    /// Where slowdowns are measured.
+    /// Meter and base rates of slowdowns, if these are measured.
     slowdowns: Option<(FlowMeter, BaseRates)>,
 }
 
@@ -253,8 +253,7 @@ pub struct RewardMeter<T = OneSwitch> {
     awaits_timeout: Vec<bool>,
 }
 
-/// Whether a packet is on the way from sender to receiver: the flow's code ends in a bit for the
-/// direction.
+/// Returns true if a packet travels from sender to receiver: the flow's code ends in a bit for the direction.
 fn is_forward(packet: PacketView) -> bool {
     packet.flow & 1 == 0
 }
@@ -288,7 +287,7 @@ impl<T: ControlTopology> RewardMeter<T> {
         terms
     }
 
-    /// Whether a loss of this flow will be repaired only after a timeout.
+    /// Returns true if a loss of this flow will be repaired only after a timeout.
     pub(super) fn awaits_timeout(&self, flow: u32) -> bool {
         self.awaits_timeout[flow as usize]
     }
@@ -405,7 +404,7 @@ mod tests {
         let whole = events(&mut FlowMeter::new(2, tau, 1.0), None);
         let halves = events(&mut FlowMeter::new(2, tau, 1.0), Some(Time::from_ms(123)));
         assert!((whole - halves).abs() < 1e-12, "{whole} {halves}");
-        // By hand: flow 0 is active in [1, 300] ms, flow 1 in [10, 400] ms.
+        // Computed manually: flow 0 is active in [1, 300] ms, flow 1 in [10, 400] ms.
         let by_hand = tau * ((-0.001f64 / tau).exp() - (-0.3f64 / tau).exp())
             + tau * ((-0.010f64 / tau).exp() - (-0.4f64 / tau).exp());
         assert!((whole - by_hand).abs() < 1e-12);

@@ -23,7 +23,7 @@ use bufgym_sim::input::{excerpt, suggestion};
 ///
 /// `pfc` is `incast=1,paused=1`, and `tails` is `slowdown=1,incast=1`.
 ///
-/// In a network of several switches a flow counts at every port of its way, in equal parts.
+/// In a network of several switches a flow counts at every port of its path, in equal parts.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Objective {
@@ -45,7 +45,7 @@ pub struct Objective {
     pub paused: f64,
 }
 
-/// Why a text is not an objective.
+/// The reason why a text is not an objective.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ObjectiveError {
     /// No such term.
@@ -70,7 +70,7 @@ pub enum ObjectiveError {
     },
 }
 
-/// Names of the terms, in the order of their weights, and of the objectives of several.
+/// Names of the terms, in the order of their weights, followed by the names of combined objectives.
 const NAMES: [&str; 10] = [
     "fct",
     "loss",
@@ -106,12 +106,12 @@ impl Objective {
         ..Objective::NONE
     };
 
-    /// Whether slowdowns of flows enter it.
+    /// Returns true if the slowdowns of flows enter the objective.
     pub fn measures_slowdowns(&self) -> bool {
         self.slowdown > 0.0 || self.incast > 0.0
     }
 
-    /// Whether the time that flows take enters it.
+    /// Returns true if the duration of flows enters the objective.
     pub fn measures_time(&self) -> bool {
         self.fct > 0.0 || self.measures_slowdowns()
     }

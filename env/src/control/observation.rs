@@ -19,9 +19,9 @@ pub const FEATURE_NAMES: [&str; FEATURES] = [
     "elapsed: log(1 + t * C / (8 * beta)) / log(65), t in s, C in bit/s",
 ];
 
-/// The same where decisions set the control factors of [ingress queues](super::ActionSet::AlphaIngress): what
-/// came by the port and pauses stand in the places of arrivals and of the last action, which is a function
-/// of what was observed before.
+/// The features where decisions set the control factors of [ingress queues](super::ActionSet::AlphaIngress), in order,
+/// with their scale. Ingress bytes replace arrivals, and pauses replace the last action, which is a function of earlier
+/// observations.
 pub const INGRESS_FEATURE_NAMES: [&str; FEATURES] = [
     "queue: q_i / B, lossy and lossless",
     "ingress: log(1 + bytes / beta) / log(65), of lossless packets that came by the port",
@@ -39,7 +39,7 @@ pub(super) fn log_scaled(x: f64) -> f32 {
     single(libm::log1p(x.max(0.0)) / libm::log(LOG_RANGE)).min(1.0)
 }
 
-/// What the measured quantities of a port are divided by in its observation.
+/// Divisors of the measured quantities of a port in its observation.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservationScale {
     buffer: f64,
@@ -49,7 +49,8 @@ pub struct ObservationScale {
 }
 
 impl ObservationScale {
-    /// Of a buffer B and a trigger sensitivity β in bytes and a line rate C in bit/s, none of them 0.
+    /// Creates the scale for a buffer B and a trigger sensitivity β in bytes and a line rate C in bit/s, none of them
+    /// 0.
     pub fn new(buffer_bytes: u64, beta: u64, rate_bps: u64) -> ObservationScale {
         ObservationScale {
             buffer: buffer_bytes as f64,

@@ -82,10 +82,10 @@ impl Sums {
 /// Largest number of hosts for which distinct senders are counted exactly.
 const MAX_SOURCES: usize = 1024;
 
-/// How far ahead arrivals are counted, in quarters of the buffer's drain time.
+/// Horizons for counting arrivals, in quarters of the buffer's drain time.
 const WINDOWS: [u64; 5] = [1, 4, 16, 64, 256];
 
-/// What the features are computed from.
+/// Inputs of the features.
 pub(super) struct Known<'a, T> {
     pub(super) switch: SwitchId,
     pub(super) ways: &'a Ways<T>,

@@ -17,10 +17,10 @@ use bufgym_sim::units::Time;
 /// First line of a record: the format and its version.
 pub const RECORD_FORMAT: &str = "bufgym-control-record,1";
 
-/// First line of a record whose decisions set early drop besides α.
+/// First line of a record whose decisions set early drop in addition to α.
 pub const EARLY_RECORD_FORMAT: &str = "bufgym-control-record,2";
 
-/// Why a run was not recorded.
+/// The reason why a run was not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The run cannot be simulated.
@@ -93,9 +93,9 @@ pub(super) struct EventLines {
     clock_ahead: Time,
     /// A departure takes its bytes out of the queue length; otherwise a `u` line does so earlier.
     count_in_service: bool,
-    /// Whether decisions set early drop; a packet that is lost to it has a kind of its own then.
+    /// True if decisions set early drop. Packets lost to it then have their own kind of line.
     early: bool,
-    /// Whether early drop takes packets from the front of queues: what leaves a queue has a line then.
+    /// True if early drop takes packets from the front of queues. Then every packet that leaves a queue has a line.
     from_front: bool,
     /// The packet that is about to be enqueued was marked by early drop.
     marked: bool,
@@ -250,7 +250,7 @@ impl SwitchObserver for EventLines {
         self.reported[packet.queue] -= taken;
     }
 
-    /// What has left the length of its queue is reported by the next event that has to be in order with it.
+    /// Bytes that have left their queue's length are reported by the next event whose order relative to them matters.
     #[cold]
     #[inline(never)]
     fn leaving(&mut self, _at: SwitchId, now: Time, packet: PacketView) {

@@ -1,4 +1,4 @@
-//! The ways of flows: which ports of which switches their data leaves through.
+//! The paths of flows: the ports of the switches through which their data leaves.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -13,11 +13,11 @@ use bufgym_sim::switch::Switch;
 use bufgym_sim::switch::policy::NeuralDynamicThreshold;
 use bufgym_sim::traffic::{Trace, host_number};
 
-/// Most switches on a way.
+/// Largest number of switches on a path.
 const MAX_HOPS: usize = 3;
 
-/// Parts that what a flow costs is divided into, so that the switches of its way share it equally:
-/// a multiple of every number of switches on a way.
+/// Number of parts into which a flow's cost is divided, so that the switches on its path share it equally. It is a
+/// multiple of every number of switches on a path.
 const PARTS: u32 = 3;
 
 /// A network whose switches can be controlled.
@@ -28,7 +28,7 @@ pub trait ControlTopology:
     > + Send
     + Sync
 {
-    /// The network of a scenario, for a trace with this seed.
+    /// Returns the network of a scenario, for a trace with this seed.
     ///
     /// # Errors
     /// When the scenario has another network.
@@ -45,17 +45,17 @@ impl ControlTopology for OneSwitch {
 }
 
 impl ControlTopology for LeafSpine {
-    /// Spines must have pools of their own: a decision is about the ports of one switch.
+    /// Requires that spines have pools of their own: a decision is about the ports of one switch.
     fn for_trace(scenario: &Scenario, seed: u64) -> Result<LeafSpine, ScenarioError> {
         scenario.require_decidable()?;
         Ok(LeafSpine::of(scenario, seed))
     }
 }
 
-/// The ways of a trace's flows. Ports of all switches are numbered through, switch by switch; such a
-/// number is a place.
+/// The paths of a trace's flows. Ports of all switches are numbered consecutively, switch by switch; such a number is
+/// called a place.
 ///
-/// With a single switch the way of a flow is the port of its receiver, and there is no table.
+/// With a single switch the path of a flow is the port of its receiver, and there is no table.
 #[derive(Clone, Debug)]
 pub(super) struct Ways<T> {
     topology: T,
@@ -73,10 +73,9 @@ struct Way {
 }
 
 impl<T: ControlTopology> Ways<T> {
-    /// The ways of `trace`'s flows between `switches` switches.
+    /// Creates the paths of `trace`'s flows between `switches` switches.
     ///
-    /// Where packets of a flow take turns among equal links (`ecmp=spray`), the way is that of the
-    /// first one.
+    /// Where packets of a flow take turns among equal links (`ecmp=spray`), the path is that of the first packet.
     pub(super) fn new(topology: T, switches: usize, trace: &Trace) -> Ways<T> {
         let mut first = vec![0];
         for switch in (0..switches).map(switch_id) {
@@ -128,7 +127,7 @@ impl<T: ControlTopology> Ways<T> {
         self.first.last().copied().unwrap_or(0)
     }
 
-    /// Parts of a flow's cost.
+    /// Returns the number of parts of a flow's cost.
     pub(super) fn parts() -> u32 {
         match T::IS_FABRIC {
             true => PARTS,
@@ -149,7 +148,7 @@ impl<T: ControlTopology> Ways<T> {
         self.first[switch.index()]..self.first[switch.index() + 1]
     }
 
-    /// Where the data of a flow leaves the network for the host `dst`.
+    /// Returns the place where the data of a flow leaves the network for the host `dst`.
     #[inline]
     pub(super) fn receiver(&self, number: u32, dst: u16) -> usize {
         if !T::IS_FABRIC {
@@ -173,8 +172,7 @@ impl<T: ControlTopology> Ways<T> {
         }
     }
 
-    /// As [`visit`](Ways::visit) at one switch, with the number of the port there and the share as a
-    /// factor.
+    /// Same as [`visit`](Ways::visit) for one switch, with the number of the port there and the share as a factor.
     pub(super) fn visit_at(
         &self,
         switch: SwitchId,

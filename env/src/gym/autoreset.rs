@@ -56,10 +56,10 @@ pub struct Autoreset<E> {
     final_info: Info,
 }
 
-/// What [`Autoreset::step`] returns.
+/// Result of [`Autoreset::step`].
 #[derive(Clone, Copy, Debug)]
 pub struct AutoresetStep<'a> {
-    /// What the agent has to act on next.
+    /// Observation on which the agent acts next.
     pub observation: &'a [f32],
     /// Reward of the step; 0 where `reset` is set.
     pub reward: f64,
@@ -79,19 +79,18 @@ pub struct AutoresetStep<'a> {
 }
 
 impl<'a> AutoresetStep<'a> {
-    /// Whether the step ended its episode.
+    /// Returns true if the step ended its episode.
     pub fn done(&self) -> bool {
         self.terminated || self.truncated
     }
 
-    /// The observation that the step led to, in the same episode: what a value function is
-    /// bootstrapped from, in every mode.
+    /// Returns the observation that the step led to, in the same episode. In every mode, a value function is
+    /// bootstrapped from it.
     pub fn next_observation(&self) -> &'a [f32] {
         self.final_observation.unwrap_or(self.observation)
     }
 
-    /// The info of the step itself, with its discount, port rewards and episode statistics, in
-    /// every mode.
+    /// Returns the info of the step itself, with its discount, port rewards and episode statistics, in every mode.
     pub fn step_info(&self) -> &'a Info {
         self.final_info.unwrap_or(self.info)
     }
@@ -130,12 +129,12 @@ impl<E: Env> Autoreset<E> {
         self.env
     }
 
-    /// The rule by which it is reset.
+    /// Returns the rule by which the environment is reset.
     pub fn mode(&self) -> AutoresetMode {
         self.mode
     }
 
-    /// Whether the next step will ignore its action and begin an episode.
+    /// Returns true if the next step will ignore its action and begin an episode.
     pub fn reset_due(&self) -> bool {
         self.reset_due
     }
@@ -153,7 +152,7 @@ impl<E: Env> Autoreset<E> {
     /// Begins an episode; see [`Env::reset`].
     ///
     /// # Errors
-    /// As [`Env::reset`].
+    /// Same as [`Env::reset`].
     pub fn reset(
         &mut self,
         seed: Option<u64>,
@@ -171,10 +170,10 @@ impl<E: Env> Autoreset<E> {
         })
     }
 
-    /// One step, or one reset where the mode says so.
+    /// Makes one step, or one reset where the mode requires it.
     ///
     /// # Errors
-    /// As [`Env::step`] and, where it resets, [`Env::reset`].
+    /// Same as [`Env::step`] and, where it resets, [`Env::reset`].
     pub fn step(&mut self, action: &[f32]) -> Result<AutoresetStep<'_>, EnvError> {
         if self.reset_due {
             self.reset(None, &ResetOptions::default())?;
@@ -219,7 +218,7 @@ impl<E: Env> Autoreset<E> {
 }
 
 impl<E: Resumable> Autoreset<E> {
-    /// The state at this moment.
+    /// Returns the state at this moment.
     pub fn snapshot(&self) -> AutoresetSnapshot<E::Snapshot> {
         AutoresetSnapshot {
             env: self.env.snapshot(),
@@ -227,10 +226,10 @@ impl<E: Resumable> Autoreset<E> {
         }
     }
 
-    /// Goes to the state of `snapshot`; see [`Resumable::restore`].
+    /// Restores the state of `snapshot`; see [`Resumable::restore`].
     ///
     /// # Errors
-    /// As [`Resumable::restore`].
+    /// Same as [`Resumable::restore`].
     pub fn restore(&mut self, snapshot: &AutoresetSnapshot<E::Snapshot>) -> Result<(), EnvError> {
         match self.env.restore(&snapshot.env)? {
             Some(state) => keep(state, &mut self.observation, &mut self.info),
@@ -259,7 +258,7 @@ mod tests {
         worker
     }
 
-    /// Observation, reward, done, reset and final observation of six steps.
+    /// Returns observation, reward, done, reset and final observation of six steps.
     #[allow(clippy::type_complexity)]
     fn six_steps(mode: AutoresetMode) -> Vec<(Vec<f32>, f64, bool, bool, Option<Vec<f32>>)> {
         let mut worker = worker(mode);

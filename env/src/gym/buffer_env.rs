@@ -10,12 +10,12 @@ use crate::control::{ControlEnv, ControlOptions, Pause};
 use bufgym_sim::network::OneSwitch;
 use bufgym_sim::scenario::Scenario;
 
-/// What a [`BufferEnv`] simulates.
+/// Options of a [`BufferEnv`].
 #[derive(Clone, Debug, Default)]
 pub struct BufferEnvOptions {
     /// Switch, hosts, transport and traffic.
     pub scenario: Scenario,
-    /// Which traces it plays in which order.
+    /// Traces to play, and their order.
     pub traces: TraceSequence,
     /// Trigger, objective and scale of the reward.
     pub control: ControlOptions,
@@ -38,10 +38,10 @@ pub struct BufferEnvOptions {
 /// `e^{-Δt/τ}`. `terminated`: all flows are complete, and the last reward runs to that instant.
 /// `truncated`: the scenario's `max_decisions` or `max_simulated_ms` is reached.
 ///
-/// `reset` runs to the first trigger. A trace that ends without one leaves nothing to decide; it is
-/// passed over, the next one of the sequence is drawn and `info.no_decision` is set.
+/// `reset` runs to the first trigger. A trace that ends without one leaves nothing to decide; it is skipped, the next
+/// one of the sequence is drawn and `info.no_decision` is set.
 ///
-/// The seed of `reset` takes the place of [`TraceSequence::seed`] and starts the sequence again.
+/// The seed of `reset` replaces [`TraceSequence::seed`] and starts the sequence again.
 #[derive(Clone, Debug)]
 pub struct BufferEnv {
     episodes: Episodes<OneSwitch>,
@@ -58,7 +58,7 @@ pub struct BufferEnv {
 /// actions determine it. Small, and independent of the simulator's inner structures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvSnapshot {
-    /// Scenario, objective and sequence of traces in words; they must be the same at the restore.
+    /// Description of scenario, objective and sequence of traces; they must be the same when the state is restored.
     pub options: String,
     /// The seed of the experiment in force.
     pub seed: u64,
@@ -73,7 +73,7 @@ pub struct EnvSnapshot {
 pub struct EpisodeSnapshot {
     /// Index of the trace in its split.
     pub index: u64,
-    /// Traces passed over before this one.
+    /// Number of traces skipped before this one.
     pub skipped: u64,
     /// Indices of the actions so far, decision by decision `[ports, outputs]`.
     pub actions: Vec<u8>,
@@ -99,7 +99,7 @@ impl BufferEnv {
         })
     }
 
-    /// What is simulated.
+    /// Returns the options of the environment.
     pub fn options(&self) -> &BufferEnvOptions {
         &self.episodes.options
     }
@@ -157,7 +157,7 @@ impl BufferEnv {
     }
 }
 
-/// What a switch observes, what it decides on, and what only the simulator knows.
+/// Returns the spaces of a switch: observation, action, and privileged observation.
 pub(super) fn spaces(options: &BufferEnvOptions, ports: usize) -> [Space; 3] {
     let actions = match ActionSet::of(&options.control.low_level) {
         ActionSet::Alpha => vec![ports],
@@ -249,7 +249,7 @@ impl Resumable for BufferEnv {
     }
 }
 
-/// Writes an action that has these levels.
+/// Writes an action with these levels.
 pub(super) fn fill_levels(action: &mut [f32], levels: &[u8]) {
     for (value, &level) in action.iter_mut().zip(levels) {
         *value = cell_centre(usize::from(level));

@@ -1,4 +1,4 @@
-//! Tests whether an environment keeps the contract of [`Env`], as Gymnasium's `check_env`, or that of
+//! Tests whether an environment keeps the contract of [`Env`], as Gymnasium's `check_env` does, or that of
 //! [`MultiAgentEnv`](super::MultiAgentEnv) ([`check_multi_agent_env`]).
 //!
 //! Each rule has its own function, so a failure names the broken rule.
@@ -27,16 +27,16 @@ pub mod multi_agent;
 
 pub use multi_agent::check_multi_agent_env;
 
-/// How thoroughly to check.
+/// Options of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckOptions {
     /// Seed of the episodes and of the random actions.
     pub seed: u64,
-    /// Steps of the checks that look at single steps. They go on after the end of an episode.
+    /// Steps of the checks that look at single steps. They continue after the end of an episode.
     pub steps: u64,
     /// Every episode has to end within this number of steps.
     pub max_episode_steps: u64,
-    /// Whether different seeds have to lead to different episodes.
+    /// True if different seeds have to lead to different episodes.
     pub stochastic: bool,
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for Violations {
 
 impl std::error::Error for Violations {}
 
-/// What a check returns.
+/// Result of a check.
 pub type CheckResult = Result<(), Violation>;
 
 /// Runs every check on environments built by `make`, each on new ones.
@@ -96,7 +96,7 @@ pub fn check_env<E: Env>(make: impl Fn() -> E, options: &CheckOptions) -> Result
     ])
 }
 
-/// The rules that are broken.
+/// Returns the rules that are broken.
 fn broken<const N: usize>(results: [CheckResult; N]) -> Result<(), Violations> {
     let broken: Vec<Violation> = results.into_iter().filter_map(Result::err).collect();
     if broken.is_empty() {
@@ -407,7 +407,7 @@ fn bad_actions(space: &Space, good: &[f32]) -> [(&'static str, Vec<f32>); 4] {
     ]
 }
 
-/// Everything that one call returned, as text: there NaN equals NaN.
+/// Everything that one call returned, as text, because NaN equals NaN in text.
 #[derive(PartialEq)]
 struct Record(String);
 
@@ -421,7 +421,7 @@ impl Record {
     }
 }
 
-/// Records of `steps` steps of random actions from `seed` on, with a reset at every end.
+/// Returns the records of `steps` steps of random actions from `seed` on, with a reset at every end.
 fn play<E: Env>(
     check: &'static str,
     env: &mut E,
@@ -534,7 +534,7 @@ pub fn check_seed_matters<E: Env>(env: &mut E, options: &CheckOptions) -> CheckR
     seeds_matter(NAME, options, |seed| play(NAME, env, Some(seed), options))
 }
 
-/// Whether several seeds lead to different records.
+/// Returns true if several seeds lead to different records.
 fn seeds_matter(
     check: &'static str,
     options: &CheckOptions,

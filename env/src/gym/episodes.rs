@@ -1,11 +1,11 @@
-//! The traces of a sequence as episodes: what environments of one and of several switches have in common.
+//! The traces of a sequence as episodes: the common part of environments of one and of several switches.
 
 use super::buffer_env::{BufferEnvOptions, EnvSnapshot, EpisodeSnapshot};
 use super::{EnvError, EpisodeStats, ResetOptions, TraceSequence};
 use crate::control::{ControlEnv, ControlTopology, Pause, action_level};
 use bufgym_sim::traffic::generate;
 
-/// Traces without a decision that one reset passes over before it gives up.
+/// Largest number of traces without a decision that one reset skips.
 const MAX_SKIPPED: u64 = 1_000;
 
 /// Largest index of a level.
@@ -25,7 +25,7 @@ pub(super) struct Episodes<T: ControlTopology> {
 pub(super) struct Episode<T: ControlTopology> {
     pub(super) control: ControlEnv<T>,
     pub(super) stats: EpisodeStats,
-    /// Traces passed over before this one.
+    /// Number of traces skipped before this one.
     pub(super) skipped: u64,
     /// Indices of all actions so far, decision by decision `[ports, outputs]`.
     actions: Vec<u8>,
@@ -47,7 +47,7 @@ impl<T: ControlTopology> Episodes<T> {
         })
     }
 
-    /// The trace `index` run to its first decision; `None` when it ends without one.
+    /// Runs the trace `index` to its first decision; returns `None` if it ends without one.
     fn begin(&self, index: u64, skipped: u64) -> Result<Option<Episode<T>>, EnvError> {
         let BufferEnvOptions {
             scenario,
@@ -73,7 +73,7 @@ impl<T: ControlTopology> Episodes<T> {
         Ok(decision.then_some(episode))
     }
 
-    /// The next trace of the sequence that has a decision.
+    /// Returns the next trace of the sequence that has a decision.
     fn draw(&mut self) -> Result<Episode<T>, EnvError> {
         let period = self.options.traces.period();
         let limit = period.unwrap_or(MAX_SKIPPED).min(MAX_SKIPPED);
@@ -94,7 +94,7 @@ impl<T: ControlTopology> Episodes<T> {
         }
     }
 
-    /// Begins an episode, as [`Env::reset`](super::Env::reset) says.
+    /// Begins an episode, as described for [`Env::reset`](super::Env::reset).
     pub(super) fn reset(
         &mut self,
         seed: Option<u64>,
@@ -112,7 +112,7 @@ impl<T: ControlTopology> Episodes<T> {
         Ok(self.current.insert(episode))
     }
 
-    /// The episode in progress.
+    /// Returns the episode in progress.
     pub(super) fn running(&mut self) -> Result<&mut Episode<T>, EnvError> {
         match &mut self.current {
             None => Err(EnvError::ResetNeeded("it has not been reset yet")),
@@ -135,7 +135,7 @@ impl<T: ControlTopology> Episodes<T> {
         }
     }
 
-    /// Begins the episode of a snapshot, whose actions are then to be made again; `None` where it has no
+    /// Begins the episode of a snapshot, whose actions have to be repeated then. Returns `None` if the snapshot has no
     /// episode.
     pub(super) fn reopen<'a>(
         &mut self,
@@ -170,7 +170,7 @@ impl<T: ControlTopology> Episodes<T> {
 }
 
 impl<T: ControlTopology> Episode<T> {
-    /// Makes a decision, `[ports, outputs]`, and runs on.
+    /// Makes a decision, `[ports, outputs]`, and runs to the next pause.
     pub(super) fn act(&mut self, action: &[f32]) -> Pause {
         let levels = action.iter().map(|&value| action_level(value));
         self.actions.extend(levels);
@@ -179,7 +179,7 @@ impl<T: ControlTopology> Episode<T> {
         self.control.advance()
     }
 
-    /// Statistics of the episode as it has ended.
+    /// Returns the statistics of the ended episode.
     pub(super) fn finish(&mut self) -> EpisodeStats {
         self.over = true;
         let summary = self.control.outcome().summary;
@@ -195,7 +195,7 @@ impl<T: ControlTopology> Episode<T> {
     }
 }
 
-/// The actions of a snapshot that have not been made again yet.
+/// The actions of a snapshot that have not been repeated yet.
 #[derive(Clone, Debug)]
 pub(super) struct Replayed<'a> {
     index: u64,
@@ -208,8 +208,8 @@ impl Replayed<'_> {
         EnvError::Snapshot(format!("trace {}: {what}", self.index))
     }
 
-    /// The levels of the next decision, of so many values; `None` after the last one. `running` is whether
-    /// the episode goes on.
+    /// Returns the levels of the next decision, of so many values; `None` after the last one. `running` is true if the
+    /// episode continues.
     pub(super) fn next(&mut self, values: usize, running: bool) -> Result<Option<&[u8]>, EnvError> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -226,7 +226,7 @@ impl Replayed<'_> {
 }
 
 impl BufferEnvOptions {
-    /// Everything but the seed, in words.
+    /// Returns a description of all options except the seed.
     fn fingerprint(&self) -> String {
         let TraceSequence {
             split,

@@ -2,7 +2,7 @@
 
 use super::{EnvError, EnvSnapshot, EpisodeStats, Info, ResetOptions, Space};
 
-/// Whose turn it is.
+/// The agent whose turn it is, or the end of the episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// A decision of this agent is due.
@@ -24,14 +24,14 @@ pub enum Turn {
 ///   the action of the next `step` is that agent's. Agents have turns as often as the world asks them: some
 ///   may have many and others none in an episode. [`Turn::Terminated`] and [`Turn::Truncated`] end the
 ///   episode for all agents at once.
-/// * **Transitions.** What an agent decides lasts until its own next turn. At its turn
+/// * **Transitions.** An agent's decision is in force until its own next turn. At its turn
 ///   [`observation`](MultiAgentEnv::observation), [`reward`](MultiAgentEnv::reward) and
 ///   [`info`](MultiAgentEnv::info) of that agent are those of the time since its last turn; at its first
 ///   turn of an episode its info is that of a reset and its reward zero. When the episode ends, so does
 ///   the last interval of every agent, and these methods describe it.
 /// * **Spaces** may differ between agents, but not from one episode to the next. The first dimension of
-///   each of an agent's spaces is its number of ports, and so many are the
-///   [port rewards](Info::port_rewards) of its info.
+///   each of an agent's spaces is its number of ports, which is also the number of
+///   [port rewards](Info::port_rewards) in its info.
 /// * **Statistics** of the episode are in [`episode`](MultiAgentEnv::episode), not in an agent's info.
 pub trait MultiAgentEnv: Send + Sync {
     /// Number of agents, at least one.
@@ -63,13 +63,13 @@ pub trait MultiAgentEnv: Send + Sync {
     /// not in the agent's action space; both leave the environment as it was.
     fn step(&mut self, action: &[f32]) -> Result<Turn, EnvError>;
 
-    /// What an agent observed at its last turn, or at the end; before its first turn of an episode zeros.
+    /// Returns the observation of an agent at its last turn, or at the end; zeros before its first turn of an episode.
     fn observation(&self, agent: usize) -> &[f32];
 
     /// Reward of an agent's interval that ended with its last turn, or with the episode.
     fn reward(&self, agent: usize) -> f64;
 
-    /// All that an agent does not need to act; belongs to its observation.
+    /// Returns the data that an agent does not need to act; it belongs to the agent's observation.
     fn info(&self, agent: usize) -> &Info;
 
     /// Statistics of the episode, once it is over. Returns are sums over agents.
@@ -78,8 +78,8 @@ pub trait MultiAgentEnv: Send + Sync {
     /// The state at this moment.
     fn snapshot(&self) -> EnvSnapshot;
 
-    /// Goes to the state of `snapshot`: whatever follows is bit for bit what would have followed there.
-    /// Returns whose turn it is, or `None` when no episode had been started.
+    /// Restores the state of `snapshot`: whatever follows is bit for bit what would have followed there. Returns whose
+    /// turn it is, or `None` when no episode had been started.
     ///
     /// # Errors
     /// [`EnvError::Snapshot`] when the snapshot was taken with other options or is damaged.

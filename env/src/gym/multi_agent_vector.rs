@@ -13,13 +13,12 @@ mod buffers;
 use buffers::Row;
 pub use buffers::{MultiAgentBuffers, MultiAgentLayout};
 
-/// `N` environments with the same agents, stepped in parallel on the current rayon pool: what
-/// [`VectorEnv`](super::VectorEnv) is for one agent, with the same three [`AutoresetMode`]s.
+/// `N` environments with the same agents, stepped in parallel on the current rayon pool. It corresponds to
+/// [`VectorEnv`](super::VectorEnv) for one agent, with the same three [`AutoresetMode`]s.
 ///
-/// In a step the agent makes its decision whose turn it is, a different one in every environment. What
-/// comes back are rows by environment and agent. A step writes the rows of the agent that has the next
-/// turn; at the end of an episode it writes the rows of all agents.
-/// [`MultiAgentBuffers::ended`] tells which rows are new transitions.
+/// In a step the agent whose turn it is makes its decision, a different agent in every environment. The results are
+/// rows by environment and agent. A step writes the rows of the agent that has the next turn; at the end of an episode
+/// it writes the rows of all agents. [`MultiAgentBuffers::ended`] tells which rows are new transitions.
 ///
 /// Results depend on the seeds and the actions alone, not on the number of threads.
 ///
@@ -58,7 +57,7 @@ pub struct MultiAgentVectorEnv<E> {
     layout: MultiAgentLayout,
 }
 
-/// One environment, and how far its episode is.
+/// One environment and the state of its episode.
 #[derive(Clone, Debug)]
 struct Worker<E> {
     env: E,
@@ -66,7 +65,7 @@ struct Worker<E> {
     turn: Option<Turn>,
     /// The next step resets ([`AutoresetMode::NextStep`] only).
     reset_due: bool,
-    /// By agent: whether it has decided in this episode.
+    /// By agent: true if it has decided in this episode.
     decided: Vec<bool>,
 }
 
@@ -77,7 +76,7 @@ pub struct MultiAgentSnapshot {
     pub env: EnvSnapshot,
     /// The next step is a reset.
     pub reset_due: bool,
-    /// By agent: whether it has decided in the episode in progress.
+    /// By agent: true if it has decided in the episode in progress.
     pub decided: Vec<bool>,
 }
 
@@ -91,7 +90,7 @@ impl<E: MultiAgentEnv> MultiAgentVectorEnv<E> {
     /// number of ports, their first dimension.
     pub fn new(envs: Vec<E>, mode: AutoresetMode) -> Result<MultiAgentVectorEnv<E>, VectorError> {
         let first = envs.first().ok_or(VectorError::Empty)?;
-        // One is enough, none are too few.
+        // One agent is enough, none are too few.
         check_len("agents", first.agents().min(1), 1)?;
         for (env, other) in envs.iter().enumerate() {
             if let Some(what) = difference(first, other) {
@@ -122,7 +121,7 @@ impl<E: MultiAgentEnv> MultiAgentVectorEnv<E> {
         self.mode
     }
 
-    /// Shapes of what one step reads and writes.
+    /// Returns the shapes of the arrays that one step reads and writes.
     pub fn layout(&self) -> &MultiAgentLayout {
         &self.layout
     }
@@ -137,8 +136,8 @@ impl<E: MultiAgentEnv> MultiAgentVectorEnv<E> {
         self.workers.iter().map(|worker| &worker.env)
     }
 
-    /// Begins an episode in every environment. The rows of all agents are written: those of the agent
-    /// whose turn it is with its observation, the others with what is known before a first turn.
+    /// Begins an episode in every environment. The rows of all agents are written. The agent whose turn it is gets its
+    /// observation, the others the values that hold before a first turn.
     ///
     /// # Errors
     /// [`VectorError`] when an argument has the wrong length or an environment fails.
@@ -174,9 +173,9 @@ impl<E: MultiAgentEnv> MultiAgentVectorEnv<E> {
 
     /// Moves every environment by one decision (or one reset, by the rule of the mode).
     ///
-    /// `actions` has the shape `[envs, agents, ports, outputs]`. Read is the row of the agent whose turn
-    /// it is, as far as that agent has ports. Whether every environment can move, and all actions that are
-    /// read, are checked before any environment moves.
+    /// `actions` has the shape `[envs, agents, ports, outputs]`. Only the row of the agent whose turn it is is read, as
+    /// far as that agent has ports. Before any environment moves, all environments and all actions that are read are
+    /// checked.
     ///
     /// # Errors
     /// [`VectorError`] when an argument has the wrong length, an action lies outside its space, or an
@@ -215,8 +214,8 @@ impl<E: MultiAgentEnv> MultiAgentVectorEnv<E> {
         self.workers.iter().map(state).collect()
     }
 
-    /// Goes to the states of `snapshots`, in parallel. Buffers are not part of it: whoever goes on
-    /// somewhere else takes a copy of them along.
+    /// Restores the states of `snapshots`, in parallel. Buffers are not part of a snapshot: copy them too if you
+    /// continue elsewhere.
     ///
     /// # Errors
     /// [`VectorError::Length`] when there is not one snapshot per environment, and [`VectorError::Env`] as
@@ -229,7 +228,7 @@ impl<E: MultiAgentEnv> MultiAgentVectorEnv<E> {
     }
 }
 
-/// In what two environments differ.
+/// Returns the first difference between two environments, if there is one.
 fn difference<E: MultiAgentEnv>(one: &E, other: &E) -> Option<&'static str> {
     if one.agents() != other.agents() {
         return Some("number of agents");
@@ -253,7 +252,7 @@ impl<E: MultiAgentEnv> Worker<E> {
         }
     }
 
-    /// Whose decision is due.
+    /// Returns the agent whose decision is due.
     fn deciding(&self) -> Result<usize, EnvError> {
         match self.turn {
             Some(Turn::Agent(agent)) => Ok(agent),
@@ -264,7 +263,7 @@ impl<E: MultiAgentEnv> Worker<E> {
         }
     }
 
-    /// Whether a step with the actions `[agents, ports, outputs]` is possible.
+    /// Checks that a step with the actions `[agents, ports, outputs]` is possible.
     fn check(&self, layout: &MultiAgentLayout, actions: &[f32]) -> Result<(), EnvError> {
         if self.reset_due {
             return Ok(());
@@ -289,7 +288,7 @@ impl<E: MultiAgentEnv> Worker<E> {
         Ok(())
     }
 
-    /// Begins an episode and writes what agents observe, but no intervals and flags.
+    /// Begins an episode and writes the agents' observations, but no intervals and flags.
     fn begin(
         &mut self,
         seed: Option<u64>,
@@ -372,7 +371,7 @@ impl<E: MultiAgentEnv> Worker<E> {
     }
 }
 
-/// The action of one agent, of those of all, without padding.
+/// Returns the action of one agent without padding, from the actions of all agents.
 fn action_of<'a>(layout: &MultiAgentLayout, agent: usize, actions: &'a [f32]) -> &'a [f32] {
     let width = layout.action_len();
     layout.own(agent, &actions[agent * width..(agent + 1) * width])

@@ -10,11 +10,11 @@ use bufgym_sim::network::{LeafSpine, SimError};
 /// A network of shared-memory switches under NDT's two-level control, by default of leaves and spines. Agents
 /// are switches: leaves first, then spines. Each has the spaces of a [`BufferEnv`](super::BufferEnv) with
 /// its own number of ports, and its own trigger (Eq. 5), so that switches have turns at different times and
-/// differently often. A decision is about the ports of one switch; the traces and the seed are as there.
-///
-/// A switch is paid for its ports. What a flow costs is shared equally by the ports of the switches on its
-/// way, so the rewards of all switches add up to the cost of all flows, as far as they belong to the time
-/// between a switch's first decision and the end.
+/// its own number of ports, and its own trigger (Eq. 5), so that switches have turns at different times and
+/// differently often. A decision is about the ports of one switch; traces and seed are as in a `BufferEnv`.
+/// A switch is paid for its ports. The cost of a flow is shared equally by the ports of the switches on its path. So
+/// the rewards of all switches add up to the cost of all flows, as far as it belongs to the time between a switch's
+/// first decision and the end.
 ///
 /// ```
 /// use bufgym_env::gym::{MultiAgentEnv, ResetOptions, Turn, make_network};
@@ -33,21 +33,21 @@ use bufgym_sim::network::{LeafSpine, SimError};
 pub struct NetworkEnv<T: ControlTopology = LeafSpine> {
     episodes: Episodes<T>,
     agents: Vec<Agent>,
-    /// Whose turn it is, while an episode is running.
+    /// Agent whose turn it is, while an episode is running.
     turn: usize,
     ended: Option<EpisodeStats>,
 }
 
-/// What the environment keeps of one switch.
+/// State of the environment for one switch.
 #[derive(Clone, Debug)]
 struct Agent {
     observation_space: Space,
     action_space: Space,
     privileged_space: Space,
     action: Vec<f32>,
-    /// Whether it has been told anything in this episode.
+    /// True if an interval of the agent has been described in this episode.
     told: bool,
-    /// Whether it has decided in this episode.
+    /// True if the agent has decided in this episode.
     decided: bool,
     /// Discount from its first decision to its last turn.
     discount: f64,
@@ -100,7 +100,7 @@ impl<T: ControlTopology> NetworkEnv<T> {
         })
     }
 
-    /// What is simulated.
+    /// Returns the options of the environment.
     pub fn options(&self) -> &BufferEnvOptions {
         &self.episodes.options
     }
@@ -112,7 +112,7 @@ impl<T: ControlTopology> NetworkEnv<T> {
         current.map(|episode| &episode.control)
     }
 
-    /// Forgets what agents were told.
+    /// Resets the data of all agents.
     fn clear(&mut self) {
         self.ended = None;
         for agent in &mut self.agents {
@@ -203,7 +203,7 @@ impl<T: ControlTopology> MultiAgentEnv for NetworkEnv<T> {
     }
 
     fn observation(&self, agent: usize) -> &[f32] {
-        // Before its first turn a switch has a history already, that of its α.
+        // Before its first turn a switch already has a history, that of its α.
         let told = &self.agents[agent];
         let control = self.control().filter(|_| told.told);
         control.map_or(&told.blank, |control| {

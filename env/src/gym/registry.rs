@@ -12,31 +12,31 @@ pub struct EnvSpec {
     /// Name with version, such as `bufgym/NDT-16x1G-v0`. The version goes up whenever a change
     /// makes results incomparable.
     pub id: String,
-    /// What it is, in one line.
+    /// Description in one line.
     pub summary: String,
-    /// What it simulates.
+    /// Scenario that it simulates.
     pub scenario: Scenario,
 }
 
 /// Options of [`make`], [`make_vec`], [`make_network`] and [`make_network_vec`].
 #[derive(Clone, Debug, Default)]
 pub struct MakeOptions {
-    /// Which traces it plays in which order.
+    /// Traces to play, and their order.
     pub traces: TraceSequence,
-    /// Trigger, objective and scale of the reward. Where packets are lossless, Reverie takes the place of
-    /// Dynamic Threshold as the low level, which is not defined there.
+    /// Trigger, objective and scale of the reward. Where packets are lossless, Reverie replaces Dynamic Threshold as
+    /// the low level, because Dynamic Threshold is not defined there.
     pub control: ControlOptions,
     /// Settings of the scenario to change, `key=value` each.
     pub settings: Vec<String>,
 }
 
-/// Why an environment could not be made or registered.
+/// The reason why an environment could not be made or registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// No environment has this name.
     #[error("unknown environment '{}'{hint}; registered: {known}", excerpt(.id))]
     Unknown {
-        /// The name that was asked for.
+        /// Requested name.
         id: String,
         /// `, did you mean '…'?`, or nothing.
         hint: String,
@@ -48,9 +48,9 @@ pub enum RegistryError {
     Version {
         /// The name without its version.
         name: String,
-        /// The version that was asked for.
+        /// Requested version.
         version: u32,
-        /// The versions there are.
+        /// Existing versions.
         known: String,
     },
     /// A name without version, or not of the form `namespace/Name-v0`.
@@ -65,7 +65,7 @@ pub enum RegistryError {
         /// The name.
         id: String,
     },
-    /// The name is that of a network, where one switch was asked for.
+    /// A single switch was requested, but the name is that of a network.
     #[error(
         "environment '{}' is a network of several switches, each of which is an agent: make it with \
          make_network or make_network_vec", excerpt(.id)
@@ -74,7 +74,7 @@ pub enum RegistryError {
         /// The name.
         id: String,
     },
-    /// The name is that of one switch, where a network was asked for.
+    /// A network was requested, but the name is that of one switch.
     #[error(
         "environment '{}' is a single switch, which is one agent: make it with make or make_vec",
         excerpt(.id)
@@ -202,7 +202,7 @@ impl Registry {
         }
     }
 
-    /// What the environment called `id` is built from.
+    /// Returns the options from which the environment called `id` is built.
     fn options(&self, id: &str, options: &MakeOptions) -> Result<BufferEnvOptions, RegistryError> {
         let mut scenario = self.spec(id)?.scenario.clone();
         scenario.set_all(&options.settings)?;
@@ -220,7 +220,7 @@ impl Registry {
     /// Builds the environment called `id`, which is a single switch.
     ///
     /// # Errors
-    /// As [`Registry::spec`]; [`RegistryError::Network`] for the name of a network,
+    /// Same as [`Registry::spec`]; [`RegistryError::Network`] for the name of a network,
     /// [`RegistryError::Scenario`] for wrong settings and [`RegistryError::Env`] for other options
     /// that make no sense.
     pub fn make(&self, id: &str, options: &MakeOptions) -> Result<BufferEnv, RegistryError> {
@@ -234,7 +234,7 @@ impl Registry {
     /// Builds the environment called `id`, which is a network of switches.
     ///
     /// # Errors
-    /// As [`Registry::make`], but [`RegistryError::SingleSwitch`] for the name of a single switch.
+    /// Same as [`Registry::make`], but [`RegistryError::SingleSwitch`] for the name of a single switch.
     pub fn make_network(
         &self,
         id: &str,
@@ -251,7 +251,7 @@ impl Registry {
     /// environment `i` plays the `i`-th trace, the `i + envs`-th, and so on.
     ///
     /// # Errors
-    /// As [`Registry::make`], and [`RegistryError::Vector`] for zero environments.
+    /// Same as [`Registry::make`], and [`RegistryError::Vector`] for zero environments.
     pub fn make_vec(
         &self,
         id: &str,
@@ -263,10 +263,10 @@ impl Registry {
         Ok(VectorEnv::new(envs.collect::<Result<Vec<_>, _>>()?, mode)?)
     }
 
-    /// As [`Registry::make_vec`], of a network of switches.
+    /// Same as [`Registry::make_vec`], for a network of switches.
     ///
     /// # Errors
-    /// As [`Registry::make_network`], and [`RegistryError::Vector`] for zero environments.
+    /// Same as [`Registry::make_network`], and [`RegistryError::Vector`] for zero environments.
     pub fn make_network_vec(
         &self,
         id: &str,
@@ -288,18 +288,18 @@ fn share(options: &MakeOptions, env: usize, envs: usize) -> MakeOptions {
     }
 }
 
-/// [`Registry::make`] on the environments of this crate.
+/// Calls [`Registry::make`] on the environments of this crate.
 ///
 /// # Errors
-/// As [`Registry::make`].
+/// Same as [`Registry::make`].
 pub fn make(id: &str, options: &MakeOptions) -> Result<BufferEnv, RegistryError> {
     Registry::standard().make(id, options)
 }
 
-/// [`Registry::make_vec`] on the environments of this crate.
+/// Calls [`Registry::make_vec`] on the environments of this crate.
 ///
 /// # Errors
-/// As [`Registry::make_vec`].
+/// Same as [`Registry::make_vec`].
 pub fn make_vec(
     id: &str,
     envs: usize,
@@ -309,18 +309,18 @@ pub fn make_vec(
     Registry::standard().make_vec(id, envs, mode, options)
 }
 
-/// [`Registry::make_network`] on the environments of this crate.
+/// Calls [`Registry::make_network`] on the environments of this crate.
 ///
 /// # Errors
-/// As [`Registry::make_network`].
+/// Same as [`Registry::make_network`].
 pub fn make_network(id: &str, options: &MakeOptions) -> Result<NetworkEnv, RegistryError> {
     Registry::standard().make_network(id, options)
 }
 
-/// [`Registry::make_network_vec`] on the environments of this crate.
+/// Calls [`Registry::make_network_vec`] on the environments of this crate.
 ///
 /// # Errors
-/// As [`Registry::make_network_vec`].
+/// Same as [`Registry::make_network_vec`].
 pub fn make_network_vec(
     id: &str,
     envs: usize,
@@ -330,7 +330,7 @@ pub fn make_network_vec(
     Registry::standard().make_network_vec(id, envs, mode, options)
 }
 
-/// `Name-v3` in its two parts.
+/// Splits `Name-v3` into its two parts.
 fn split_version(id: &str) -> Option<(&str, u32)> {
     let (name, version) = id.rsplit_once("-v")?;
     Some((name, version.parse().ok()?))

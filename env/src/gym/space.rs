@@ -33,7 +33,7 @@ pub struct BoxSpace {
 pub struct MultiDiscreteSpace {
     /// Length of each dimension.
     pub shape: Vec<usize>,
-    /// How many values each element can take.
+    /// Number of values that each element can take.
     pub counts: Vec<u32>,
 }
 
@@ -70,17 +70,17 @@ impl Space {
         self.shape().iter().product()
     }
 
-    /// Whether an element has no values at all.
+    /// Returns true if an element has no values at all.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether `value` lies in the space.
+    /// Returns true if `value` lies in the space.
     pub fn contains(&self, value: &[f32]) -> bool {
         self.violation(value).is_none()
     }
 
-    /// Why `value` does not lie in the space; `None` when it does.
+    /// Returns the reason why `value` does not lie in the space; `None` if it does.
     pub fn violation(&self, value: &[f32]) -> Option<String> {
         if value.len() != self.len() {
             return Some(format!(
@@ -110,7 +110,7 @@ impl Space {
         value.iter().enumerate().find_map(outside)
     }
 
-    /// `Ok` when `action` lies in the space, for use at the top of `step`.
+    /// Returns `Ok` if `action` lies in the space, for use at the top of `step`.
     ///
     /// # Errors
     /// [`EnvError::InvalidAction`] with the first value that does not fit.
@@ -119,7 +119,7 @@ impl Space {
             .map_or(Ok(()), |why| Err(EnvError::InvalidAction(why)))
     }
 
-    /// Whether every bound of a box is finite; always so for whole numbers.
+    /// Returns true if every bound of a box is finite; always true for whole numbers.
     pub fn is_bounded(&self) -> bool {
         match self {
             Space::Box(space) => space.low.iter().chain(&space.high).all(|b| b.is_finite()),
@@ -161,8 +161,8 @@ impl Space {
     }
 }
 
-/// The number without the bits that single precision does not have, so that it never gets larger:
-/// a set of more than 2^24 numbers has elements that no action can name.
+/// Rounds the number down to single precision, so that it never gets larger: a set of more than 2^24 numbers has
+/// elements that no action can name.
 fn exact_below(number: u64) -> f32 {
     let surplus = (u64::BITS - number.leading_zeros()).saturating_sub(f32::MANTISSA_DIGITS);
     (number >> surplus << surplus) as f32

@@ -1,4 +1,4 @@
-//! Small environments whose every value can be computed by hand.
+//! Small environments whose every value can be computed manually.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::{
 use super::{ResetOptions, Resumable, Space, Step, Turn};
 use bufgym_sim::units::Time;
 
-/// Observes `[episode, position]`; the position moves by the action and the reward is the action.
+/// An environment that observes `[episode, position]`; the position moves by the action and the reward is the action.
 /// The episode is `seed mod 5` plus the number of resets since the seed.
 #[derive(Clone, Debug)]
 pub struct Walk {
@@ -31,7 +31,7 @@ pub struct WalkState {
 }
 
 impl Walk {
-    /// Terminates after `length` steps.
+    /// Creates a walk that terminates after `length` steps.
     pub fn new(length: u64) -> Walk {
         Walk {
             observation_space: Space::uniform_box(&[2], -1e6, 1e6),
@@ -137,8 +137,8 @@ impl Resumable for Walk {
     }
 }
 
-/// Three agents of 2, 1 and 1 ports that have turns in the order of [`Relay::TURNS`], beginning at the
-/// number of the episode, which is as that of a [`Walk`].
+/// Three agents of 2, 1 and 1 ports that have turns in the order of [`Relay::TURNS`], beginning at the number of the
+/// episode. Episodes are numbered as those of a [`Walk`].
 ///
 /// An agent observes `[episode, position]` of each port; the position moves by the action. The reward of a
 /// port is its action times the steps of all agents until the agent's next turn, each of which takes a
@@ -147,7 +147,7 @@ impl Resumable for Walk {
 pub struct Relay {
     pub agents: Vec<Runner>,
     pub length: u64,
-    /// Whether it ends with [`Turn::Truncated`].
+    /// True if episodes end with [`Turn::Truncated`].
     pub truncates: bool,
     pub next_episode: u64,
     pub episode: u64,
@@ -167,7 +167,7 @@ pub struct Runner {
     pub reward: f64,
     pub info: Info,
     positions: Vec<f32>,
-    /// Its last action and the steps before it.
+    /// Last action of the agent, and the number of steps before it.
     last: Option<(Vec<f32>, u64)>,
 }
 
@@ -200,7 +200,7 @@ impl Runner {
         self.last = None;
     }
 
-    /// Ends its interval after so many steps of all agents.
+    /// Ends the agent's interval after so many steps of all agents.
     fn close(&mut self, episode: u64, steps: u64) {
         for (pair, position) in self.observation.chunks_mut(2).zip(&self.positions) {
             pair.copy_from_slice(&[episode as f32, *position]);
@@ -223,7 +223,7 @@ impl Runner {
 impl Relay {
     pub const TURNS: [usize; 5] = [0, 1, 0, 1, 2];
 
-    /// Terminates after `length` steps.
+    /// Creates a relay that terminates after `length` steps.
     pub fn new(length: u64) -> Relay {
         Relay {
             agents: [2, 1, 1].map(Runner::new).to_vec(),
@@ -239,7 +239,7 @@ impl Relay {
         }
     }
 
-    /// Whose turn it is.
+    /// Returns the agent whose turn it is.
     pub fn at(&self) -> usize {
         let turn = self.episode + self.steps();
         Relay::TURNS[(turn % Relay::TURNS.len() as u64) as usize]
@@ -378,7 +378,7 @@ impl MultiAgentEnv for Relay {
     }
 }
 
-/// Does `work` in a pool of so many threads.
+/// Runs `work` in a pool of so many threads.
 pub fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)

@@ -28,7 +28,7 @@ pub struct TraceSequence {
 }
 
 impl Default for TraceSequence {
-    /// All training traces of seed 0 in order.
+    /// Returns all training traces of seed 0 in order.
     fn default() -> TraceSequence {
         TraceSequence {
             split: Split::Train,
@@ -63,7 +63,7 @@ impl TraceSequence {
         trace_seed(self.split, self.seed, index)
     }
 
-    /// How many traces the sequence plays before it repeats itself; `None` when it never does.
+    /// Returns the number of traces that the sequence plays before it repeats itself; `None` if it never does.
     pub fn period(&self) -> Option<u64> {
         let traces = self.traces?.max(1);
         Some(traces / gcd(traces, self.stride))

@@ -48,7 +48,7 @@ pub struct VectorEnv<E> {
 /// The seeds of a reset of many environments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VectorSeed<'a> {
-    /// Every environment goes on with its own sequence of episodes.
+    /// Every environment continues with its own sequence of episodes.
     #[default]
     Keep,
     /// Environment `i` gets `seed + i`, as in Gymnasium.
@@ -67,15 +67,15 @@ impl VectorSeed<'_> {
     }
 }
 
-/// Why a call on a [`VectorEnv`] failed.
+/// The reason why a call on a [`VectorEnv`] failed.
 #[derive(Debug, thiserror::Error)]
 pub enum VectorError {
     /// One environment failed; of several, the one with the lowest index.
     #[error("environment {env}: {source}")]
     Env {
-        /// Which environment.
+        /// Index of the environment.
         env: usize,
-        /// What went wrong there.
+        /// Error of the environment.
         source: EnvError,
     },
     /// No environments were given.
@@ -84,9 +84,9 @@ pub enum VectorError {
     /// The environments differ in their spaces.
     #[error("environment {env} has another {what} than environment 0")]
     Mixed {
-        /// Which environment.
+        /// Index of the environment.
         env: usize,
-        /// In what it differs.
+        /// Name of the space that differs.
         what: &'static str,
     },
     /// The agents of an environment differ in more than their number of ports.
@@ -95,9 +95,9 @@ pub enum VectorError {
          and the rest is the same for all agents"
     )]
     Agents {
-        /// Which agent.
+        /// Index of the agent.
         agent: usize,
-        /// Which of its spaces.
+        /// Name of the space.
         what: &'static str,
         /// The shape of that space.
         shape: Vec<usize>,
@@ -105,11 +105,11 @@ pub enum VectorError {
     /// An argument has the wrong length.
     #[error("{what}: {given} given where {expected} are needed")]
     Length {
-        /// Which argument.
+        /// Name of the argument.
         what: &'static str,
-        /// Its length.
+        /// Length of the argument.
         given: usize,
-        /// The length it has to have.
+        /// Required length.
         expected: usize,
     },
 }
@@ -165,7 +165,7 @@ impl<E: Env> VectorEnv<E> {
         self.mode
     }
 
-    /// Shapes of what one step reads and writes.
+    /// Returns the shapes of the arrays that one step reads and writes.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -200,8 +200,8 @@ impl<E: Env> VectorEnv<E> {
         first_error(results)
     }
 
-    /// Like [`VectorEnv::par_map`], where every environment has a companion of its own, such as a
-    /// replay shard or a random number generator.
+    /// Like [`VectorEnv::par_map`], but every environment has its own companion, such as a replay shard or a random
+    /// number generator.
     ///
     /// # Errors
     /// [`VectorError::Length`] when there is not one companion per environment, and as
@@ -257,10 +257,10 @@ impl<E: Env> VectorEnv<E> {
         self.reset_into(mask, seed, options, buffers.slices())
     }
 
-    /// [`VectorEnv::reset_where`] into memory of the caller's own.
+    /// Same as [`VectorEnv::reset_where`], but writes into memory of the caller.
     ///
     /// # Errors
-    /// As [`VectorEnv::reset_where`].
+    /// Same as [`VectorEnv::reset_where`].
     pub fn reset_into(
         &mut self,
         mask: &[bool],
@@ -289,10 +289,10 @@ impl<E: Env> VectorEnv<E> {
         self.step_into(actions, buffers.slices())
     }
 
-    /// [`VectorEnv::step`] into memory of the caller's own.
+    /// Same as [`VectorEnv::step`], but writes into memory of the caller.
     ///
     /// # Errors
-    /// As [`VectorEnv::step`].
+    /// Same as [`VectorEnv::step`].
     pub fn step_into(
         &mut self,
         actions: &[f32],
@@ -329,7 +329,7 @@ impl<E: Resumable> VectorEnv<E> {
         self.envs.iter().map(Autoreset::snapshot).collect()
     }
 
-    /// Goes to the states of `snapshots`, in parallel.
+    /// Restores the states of `snapshots`, in parallel.
     ///
     /// # Errors
     /// [`VectorError::Length`] when there is not one snapshot per environment, and
@@ -382,7 +382,7 @@ impl Row<'_> {
     }
 }
 
-/// Does `work` in parallel on the environments whose `mask` is set and on their rows.
+/// Runs `work` in parallel on the environments whose `mask` is set and on their rows.
 pub(super) fn on_selected<E: Send, R: Send>(
     mask: &[bool],
     envs: &mut [E],
@@ -404,7 +404,7 @@ pub(super) fn on_selected<E: Send, R: Send>(
     Ok(())
 }
 
-/// Whether there is a mask, and a seed if any, for each of `envs` environments.
+/// Checks that there is a mask, and a seed if any, for each of `envs` environments.
 pub(super) fn check_selection(
     mask: &[bool],
     seed: VectorSeed<'_>,

@@ -1,4 +1,4 @@
-//! Wrappers: environments that change what goes into or comes out of another environment.
+//! Wrappers: environments that change the input or the output of another environment.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use super::{Env, EnvError, Info, Reset, ResetOptions, Resumable, Space, Step};
 use crate::control::{ALPHAS, cell_centre};
 use bufgym_sim::convert::floor_usize;
 
-/// Translates actions into those of the wrapped environment, as Gymnasium's wrapper of this name.
+/// Translates actions into those of the wrapped environment, like Gymnasium's wrapper of this name.
 ///
 /// [`shared_alpha`] and [`discrete_alpha`] make the two that learning needs.
 #[derive(Clone, Debug)]
@@ -107,7 +107,7 @@ pub fn shared_alpha<E: Env>(env: E) -> Result<TransformAction<E>, EnvError> {
     }))
 }
 
-/// How many α there are to choose from.
+/// Number of values of α.
 #[expect(clippy::cast_possible_truncation, reason = "there are eight")]
 const LEVELS: u32 = ALPHAS.len() as u32;
 
@@ -122,8 +122,8 @@ pub fn discrete_alpha<E: Env>(env: E) -> TransformAction<E> {
     })
 }
 
-/// Keeps the return and the length of the last episodes of any environment, and writes them into
-/// [`Info::episode`]. As Gymnasium's wrapper of this name.
+/// Keeps the return and the length of the last episodes of any environment, and writes them into [`Info::episode`],
+/// like Gymnasium's wrapper of this name.
 #[derive(Clone, Debug)]
 pub struct RecordEpisodeStatistics<E> {
     env: E,

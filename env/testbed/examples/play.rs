@@ -9,7 +9,7 @@ use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic;
 use bufgym_testbed::{Mind, Settings, run, serve_host};
 
-/// What this program is called with as a host.
+/// Argument with which this program is called as a host.
 const HOST: &str = "host";
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::TestbedError;
 
-/// Runs lines of `ip`, of which the first that fails ends the batch.
+/// Runs lines of `ip`; the first that fails ends the batch.
 pub(crate) fn ip(lines: &str) -> Result<(), TestbedError> {
     batch("ip", &["-batch", "-"], lines)
 }
@@ -17,7 +17,7 @@ pub(crate) fn tc(lines: &str) -> Result<(), TestbedError> {
     batch("tc", &["-batch", "-"], lines)
 }
 
-/// Packets that the queue disciplines of an interface have dropped.
+/// Returns the number of packets that the queue disciplines of an interface have dropped.
 pub(crate) fn qdisc_drops(interface: &str) -> Result<u64, TestbedError> {
     #[derive(Deserialize)]
     struct Discipline {
@@ -35,13 +35,13 @@ pub(crate) fn qdisc_drops(interface: &str) -> Result<u64, TestbedError> {
     Ok(disciplines.iter().map(|discipline| discipline.drops).sum())
 }
 
-/// A hardware address as `ip` writes it.
+/// Returns a hardware address in the notation of `ip`.
 pub(crate) fn hardware(address: [u8; 6]) -> String {
     address.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// Runs a shell script whose mounts nobody else sees. Returns whether it succeeded: without `unshare` and
-/// `mount` of util-linux, or where mounts are forbidden, it does not.
+/// Runs a shell script with private mounts. Returns true if it succeeded. It fails without `unshare`
+/// and `mount` of util-linux, or if mounts are forbidden.
 pub(crate) fn with_own_mounts(script: &str) -> bool {
     let status = Command::new("unshare")
         .args(["--mount", "sh", "-c", script])
@@ -52,10 +52,10 @@ pub(crate) fn with_own_mounts(script: &str) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-/// Whether the programs are there.
+/// Checks that the programs are available.
 ///
 /// # Errors
-/// Bad input, with what is missing.
+/// Bad input, naming the missing programs.
 pub(crate) fn check() -> Result<(), TestbedError> {
     for program in ["ip", "tc"] {
         let found = Command::new(program)

@@ -1,14 +1,15 @@
-//! What can go wrong.
+//! Errors of the testbed.
 
 use std::io;
 
 use bufgym_sim::network::SimError;
 use thiserror::Error;
 
-/// Why a run of the testbed did not come to its end.
+/// Reason why a run of the testbed did not complete.
 #[derive(Debug, Error)]
 pub enum TestbedError {
-    /// The scenario, the trace or the settings cannot be played here; the message says what can.
+    /// The scenario, the trace or the settings cannot be played here; the message names what is
+    /// possible.
     #[error("{0}")]
     Input(String),
     /// The scenario is inconsistent, or the trace or the policy does not fit it.
@@ -19,7 +20,7 @@ pub enum TestbedError {
     System {
         /// The step.
         what: String,
-        /// What it says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A program of iproute2 has failed.
@@ -27,18 +28,18 @@ pub enum TestbedError {
     Command {
         /// The command line.
         command: String,
-        /// What it wrote on stderr, or why it could not be started.
+        /// Output on stderr, or the reason why it could not be started.
         message: String,
     },
     /// The process of a host has failed or ended.
     #[error("host {host}: {problem}")]
     Host {
-        /// Its number.
+        /// Number of the host.
         host: usize,
-        /// What it said.
+        /// Message of the host.
         problem: String,
     },
-    /// The flows were not complete when the time was over.
+    /// The flows were not complete when the time limit was reached.
     #[error(
         "{unfinished} of {flows} flows were not complete after {limit_s} s; raise the limit or lower the load"
     )]
@@ -50,18 +51,18 @@ pub enum TestbedError {
         /// The limit, seconds.
         limit_s: u64,
     },
-    /// It was asked to stop.
+    /// The run was asked to stop.
     #[error("stopped")]
     Stopped,
 }
 
 impl TestbedError {
-    /// Whether other input would help.
+    /// Returns true if other input would help.
     pub fn is_input(&self) -> bool {
         matches!(self, TestbedError::Input(_) | TestbedError::Scenario(_))
     }
 
-    /// An error of the operating system at this step.
+    /// Returns an error of the operating system at this step.
     pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> TestbedError {
         let what = what.into();
         move |source| TestbedError::System { what, source }

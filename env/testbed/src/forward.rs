@@ -1,11 +1,11 @@
 //! The switch: takes frames from the hosts, passes them through the simulator's switch, and sends them
-//! when the simulator says that their last bit has arrived.
+//! at the times when the simulator delivers their last bit.
 //!
-//! A frame's way has exact times, whatever the processor is doing: it begins to cross the line of its
-//! host when the kernel has stamped it or the frame before it is through; its last bit is at the switch
-//! one transmission and one propagation later; the switch serves its port at line rate; one propagation
-//! later the frame is due at its receiver. Only that last step needs the processor in time, and how
-//! late it was is the pacing error.
+//! A frame's path has exact times, whatever the processor is doing. The frame begins to cross the line
+//! of its host when the kernel has stamped it, or when the frame before it has passed. Its last bit is
+//! at the switch one transmission and one propagation later; the switch serves its port at line rate;
+//! one propagation later the frame is due at its receiver. Only that last step needs the processor in
+//! time. The lateness of this step is the pacing error.
 
 mod frame;
 
@@ -24,39 +24,40 @@ use crate::plan::Plan;
 use crate::raw::PacketSocket;
 use frame::{Seen, mark, wire_bytes};
 
-/// Bytes that a frame may have.
+/// Largest size of a frame, bytes.
 const FRAME_BYTES: usize = 2_048;
 /// Frames that are taken from a host at a time.
 const BATCH: usize = 32;
-/// Before a frame is due, sockets are not looked at any more.
+/// Time before a frame is due in which sockets are no longer read.
 const GUARD_NS: u64 = 3_000;
-/// The switch sleeps for so long at most and at least, and wakes up so long before a frame is due.
+/// Longest and shortest sleep of the switch, and the time before a frame is due at which it wakes up.
 const LONGEST_REST_NS: u64 = 50_000;
 const SHORTEST_REST_NS: u64 = 10_000;
 const WAKE_NS: u64 = 30_000;
-/// How often the difference of the clocks is measured.
+/// Interval between measurements of the clocks' difference.
 const CLOCKS_NS: u64 = 1_000_000;
-/// A pause of the loop that only another process can have caused.
+/// Length of a pause of the loop that only another process can have caused.
 const STALL_NS: u64 = 200_000;
 
-/// What a run of the switch has measured of itself.
+/// Measurements of the switch during a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
-    /// How late every frame was sent, nanoseconds, by port.
+    /// Lateness of every frame, nanoseconds, by port.
     pub(crate) late_ns: Vec<Vec<u32>>,
-    /// Nanoseconds of the run, and those in which there was something to do.
+    /// Nanoseconds of the run, and those in which the switch was busy.
     pub(crate) run_ns: u64,
     pub(crate) busy_ns: u64,
-    /// Longest time in which the loop stood still, and all such times above [`STALL_NS`] together.
+    /// Longest pause of the loop, and the total of all pauses above [`STALL_NS`].
     pub(crate) longest_stall_ns: u64,
     pub(crate) stalled_ns: u64,
-    /// Frames that the kernel did not take, and those that are none of TCP between the hosts.
+    /// Frames that the kernel did not take, and frames that are not TCP between the hosts.
     pub(crate) unsent: u64,
     pub(crate) foreign: u64,
-    /// Frames whose last bit was at the switch before it had looked at them, and how much at most.
+    /// Frames whose last bit was at the switch before it had looked at them, and the longest such
+    /// delay.
     pub(crate) overtaken: u64,
     pub(crate) overtaken_most_ns: u64,
-    /// Bytes that have come, were sent, and were lost by the policy, wire bytes.
+    /// Wire bytes that have arrived, were sent, and were lost by the policy.
     pub(crate) came_bytes: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) dropped_bytes: u64,
@@ -100,24 +101,24 @@ impl Frames {
     }
 }
 
-/// The line from a host to the switch, and that back.
+/// The line from a host to the switch, and the line back.
 #[derive(Debug, Default)]
 struct Lines {
-    /// The line to the switch is free from here on.
+    /// Time from which the line to the switch is free.
     free: Time,
-    /// Frames on their way to the switch, and when their last bit is there.
+    /// Frames in flight to the switch, and the times at which their last bits arrive.
     coming: VecDeque<(Time, Frame)>,
-    /// Frames on their way to the host.
+    /// Frames in flight to the host.
     going: VecDeque<(Time, u32)>,
 }
 
-/// Told after every event at the switch.
+/// Control that is called after every event at the switch.
 pub(crate) trait Control<P> {
     /// Decides, if a decision is due.
     fn after_event(&mut self, switch: &mut ExternalSwitch<P>, now: Time) -> Result<(), SimError>;
 }
 
-/// For rules, which decide at every packet.
+/// No control for rules, which decide at every packet.
 impl<P> Control<P> for () {
     fn after_event(&mut self, _switch: &mut ExternalSwitch<P>, _now: Time) -> Result<(), SimError> {
         Ok(())
@@ -136,15 +137,15 @@ pub(crate) struct Forwarder<'a, P> {
     propagation: Time,
     lines: Vec<Lines>,
     frames: Frames,
-    /// Whether something has come back from the network for a flow.
+    /// True for flows for which a packet has come back from the network.
     heard: Vec<bool>,
-    /// The real-time clock minus the monotonic one, and when that was measured.
+    /// The real-time clock minus the monotonic one, and the time of that measurement.
     clocks: (u64, u64),
     pcap: Option<PcapWriter<BufWriter<File>>>,
 }
 
 impl<'a, P: Policy> Forwarder<'a, P> {
-    /// An idle switch whose time zero is `zero_ns` of the monotonic clock.
+    /// Creates an idle switch whose time zero is `zero_ns` of the monotonic clock.
     pub(crate) fn new(
         switch: ExternalSwitch<P>,
         scenario: &Scenario,
@@ -174,7 +175,7 @@ impl<'a, P: Policy> Forwarder<'a, P> {
         }
     }
 
-    /// Forwards until `done` says so, which is asked some thousand times a second.
+    /// Forwards until `done` returns true; it is called some thousand times a second.
     ///
     /// # Errors
     /// When the kernel refuses to hand over frames, when the capture cannot be written, and those of
@@ -223,8 +224,8 @@ impl<'a, P: Policy> Forwarder<'a, P> {
         Ok(())
     }
 
-    /// How long there may be nothing to do, if that is worth a sleep. A frame that comes meanwhile is
-    /// due two propagations later at the earliest.
+    /// Returns how long the switch may be idle, if that is worth a sleep. A frame that comes meanwhile
+    /// is due two propagations later at the earliest.
     fn rest(&self, now: u64) -> Option<u64> {
         let longest = self.propagation.as_ns().min(LONGEST_REST_NS);
         let due = self.next_due_ns().map_or(longest, |due| {
@@ -235,7 +236,7 @@ impl<'a, P: Policy> Forwarder<'a, P> {
             .map(|(at, _)| *at)
             .chain(self.switch.next_departure())
             .min();
-        // What the switch sends is due one propagation after the event.
+        // A frame that the switch sends is due one propagation after the event.
         let event = event.map_or(longest, |at| {
             let at = self.zero_ns + at.as_ns() + self.propagation.as_ns();
             at.saturating_sub(now + WAKE_NS).min(longest)
@@ -243,18 +244,18 @@ impl<'a, P: Policy> Forwarder<'a, P> {
         Some(due.min(event)).filter(|rest| *rest >= SHORTEST_REST_NS)
     }
 
-    /// An instant of the monotonic clock as time of the switch.
+    /// Converts an instant of the monotonic clock to the time of the switch.
     fn time(&self, ns: u64) -> Time {
         Time::from_ns(ns.saturating_sub(self.zero_ns))
     }
 
-    /// When the next frame is due at its receiver.
+    /// Returns the time at which the next frame is due at its receiver.
     fn next_due_ns(&self) -> Option<u64> {
         let due = self.lines.iter().filter_map(|line| line.going.front());
         due.map(|(due, _)| self.zero_ns + due.as_ns()).min()
     }
 
-    /// Sends all frames that are due, in the order in which they are.
+    /// Sends all frames that are due, in the order of their due times.
     fn send_due(&mut self) -> bool {
         let mut sent = false;
         loop {
@@ -288,7 +289,7 @@ impl<'a, P: Policy> Forwarder<'a, P> {
         }
     }
 
-    /// Takes what the hosts have sent.
+    /// Takes the frames that the hosts have sent.
     fn take_frames(&mut self) -> io::Result<bool> {
         let mut took = false;
         for host in 0..self.sockets.len() {
@@ -314,7 +315,7 @@ impl<'a, P: Policy> Forwarder<'a, P> {
         Ok(took)
     }
 
-    /// When a frame came, by the kernel's stamp if there is one.
+    /// Returns the arrival time of a frame, by the kernel's stamp if there is one.
     fn began(&mut self, stamp_ns: Option<u64>) -> Time {
         let now = monotonic_ns();
         if now - self.clocks.1 > CLOCKS_NS {
@@ -346,7 +347,7 @@ impl<'a, P: Policy> Forwarder<'a, P> {
         Some(Frame {
             port: seen.to,
             bytes: wire_bytes(stored.length),
-            // Probes are a flow of their own.
+            // Probes form a flow of their own.
             flow: number.unwrap_or_else(|| u32::try_from(self.plan.flows.len()).unwrap_or(0)),
             kind,
             markable: seen.markable,
@@ -355,7 +356,7 @@ impl<'a, P: Policy> Forwarder<'a, P> {
         })
     }
 
-    /// A frame crosses the line from its host.
+    /// Lets a frame cross the line from its host.
     fn cross(&mut self, host: usize, began: Time, frame: Frame) {
         self.measured.came_bytes += u64::from(frame.bytes);
         let on_line = u64::from(frame.bytes) + self.overhead;
@@ -424,7 +425,7 @@ impl<'a, P: Policy> Forwarder<'a, P> {
         line.going.push_back((due, departure.tag));
     }
 
-    /// Wire bytes of the frames that are on lines or in the switch.
+    /// Returns the wire bytes of the frames that are on lines or in the switch.
     pub(crate) fn held_bytes(&self) -> u64 {
         let places = u32::try_from(self.frames.frames.len()).unwrap_or(u32::MAX);
         let all: u64 = (0..places).map(|tag| self.frames.wire_bytes(tag)).sum();

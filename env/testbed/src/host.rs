@@ -12,12 +12,12 @@ use crate::message::{self, FromHost, HostCounters, HostPlan, ToHost};
 use crate::{machine, raw};
 use players::Players;
 
-/// What a host says when the process that started it is gone.
+/// Error message of a host whose parent process is gone.
 const ALONE: &str = "the process of the switch is gone";
 
 /// Runs the process of a host: it takes orders from standard input and answers on standard output. It
-/// ends when it is told to, when the input ends, or with the thread that started it. Returns whether it
-/// came to its end; if not, it has said why.
+/// ends on request, when the input ends, or with the thread that started it. Returns true if it ended
+/// normally; otherwise it has reported the reason.
 pub fn serve_host() -> bool {
     let mut host = Host {
         orders: BufReader::new(io::stdin()),
@@ -26,7 +26,7 @@ pub fn serve_host() -> bool {
     match host.serve() {
         Ok(()) => true,
         Err(error) => {
-            // Nobody listens if that fails too.
+            // If that fails too, nobody listens.
             let _ = message::write(&mut host.answers, &FromHost::Failed(error.to_string()));
             false
         }

@@ -5,8 +5,8 @@
 //! switch by a pair of virtual Ethernet interfaces. The switch is a thread of the calling process, in
 //! another new namespace: it takes frames from packet sockets, passes them through an
 //! [`ExternalSwitch`](bufgym_sim::network::ExternalSwitch), which is the simulator's switch with its
-//! policies, queue management, marks and recorders, and sends them on when the simulator says that they
-//! are through. [`Truth`] says how far to believe the result.
+//! policies, queue management, marks and recorders, and sends them at the times when the simulator
+//! delivers them. [`Truth`] gives the measurement quality.
 //!
 //! Nothing outlives a run: namespaces have no name and end with their processes, interfaces end with
 //! their namespaces, and the processes of hosts end with the thread of the switch, however it ends.

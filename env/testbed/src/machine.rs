@@ -1,4 +1,4 @@
-//! The machine that everything runs on: its clock, its processors, what it has dropped.
+//! The machine that everything runs on: its clock, its processors, and the packets that it dropped.
 
 use std::fs;
 use std::io;
@@ -14,26 +14,26 @@ pub(crate) const HOST_PRIORITY: i32 = 10;
 /// Real-time priority of the switch.
 pub(crate) const SWITCH_PRIORITY: i32 = 20;
 
-/// Precedence among programs without real-time priority, where that is all one may have.
+/// Precedence among programs without real-time priority, if only that is permitted.
 const LEAST_NICE: i32 = -20;
 
-/// The monotonic clock, nanoseconds.
+/// Returns the time of the monotonic clock, nanoseconds.
 pub(crate) fn monotonic_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
-/// Sleeps for so long, or until a signal comes.
+/// Sleeps for `ns` nanoseconds, or until a signal comes.
 pub(crate) fn sleep_ns(ns: u64) {
     std::thread::sleep(std::time::Duration::from_nanos(ns));
 }
 
-/// The real-time clock, nanoseconds.
+/// Returns the time of the real-time clock, nanoseconds.
 pub(crate) fn real_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Realtime))
 }
 
-/// Resolution of the monotonic clock, nanoseconds: what the kernel says, or the smallest step that is
-/// seen, if that is larger.
+/// Returns the resolution of the monotonic clock, nanoseconds: the kernel's value, or the smallest
+/// observed step, if that is larger.
 pub(crate) fn clock_step_ns() -> u64 {
     let mut least = u64::MAX;
     let mut before = monotonic_ns();
@@ -52,7 +52,7 @@ fn nanoseconds(time: rustix::time::Timespec) -> u64 {
     seconds * 1_000_000_000 + rest
 }
 
-/// The processors that this thread may run on.
+/// Returns the processors that this thread may run on.
 pub(crate) fn processors() -> io::Result<Vec<usize>> {
     let allowed = sched_getaffinity(None)?;
     let numbers = 0..CpuSet::MAX_CPU;
@@ -72,25 +72,26 @@ pub(crate) fn pin(processors: &[usize]) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps this thread on these processors and lets it run before other programs. Returns whether the
+/// Keeps this thread on these processors and lets it run before other programs. Returns true if the
 /// machine has allowed both.
 pub(crate) fn settle(processors: &[usize], priority: i32) -> bool {
     let pinned = pin(processors).is_ok();
     let preferred = raw::run_in_real_time(priority).is_ok();
     if !preferred {
-        // The next best.
+        // Uses the next best setting.
         let _ = setpriority_process(None, LEAST_NICE);
     }
     pinned && preferred
 }
 
-/// Average number of processes that ran or wanted to over the last minute.
+/// Returns the average number of processes that ran or wanted to over the last minute.
 pub(crate) fn load_average() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// Packets that an interface of this thread's namespace has dropped or damaged, in both directions.
+/// Returns the number of packets that an interface of this thread's namespace has dropped or damaged,
+/// in both directions.
 pub(crate) fn interface_drops(name: &str) -> io::Result<u64> {
     let text = fs::read_to_string("/proc/thread-self/net/dev")?;
     parse_drops(&text, name)
@@ -111,8 +112,8 @@ fn parse_drops(text: &str, name: &str) -> Option<u64> {
     Some(of(2)? + of(3)? + of(4)? + of(10)? + of(11)? + of(12)?)
 }
 
-/// Packets that the kernel has dropped between interface and protocol because a processor did not
-/// keep up, on the whole machine.
+/// Returns the number of packets that the kernel has dropped between interface and protocol because a
+/// processor did not keep up, on the whole machine.
 pub(crate) fn backlog_drops() -> io::Result<u64> {
     let text = fs::read_to_string("/proc/net/softnet_stat")?;
     let dropped = text.lines().filter_map(|line| {

@@ -1,37 +1,37 @@
-//! What the switch's process and the processes of the hosts tell each other: a line of JSON each.
+//! Messages between the switch's process and the processes of the hosts: a line of JSON each.
 
 use std::io::{self, BufRead, Write};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// To a host.
+/// A message to a host.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) enum ToHost {
-    /// Its interface is there: set it up and listen.
+    /// The host's interface exists: set it up and listen.
     Configure(Box<HostPlan>),
-    /// Open so many connections to this host, one after another, and measure how long each takes.
+    /// Open this many connections to another host, one after another, and measure how long each takes.
     Probe {
         /// Number of the other host.
         to: u32,
-        /// How many.
+        /// Number of connections.
         connections: u32,
     },
     /// Play the flows; time zero is this instant of the monotonic clock.
     Start {
-        /// Nanoseconds.
+        /// The instant, nanoseconds.
         zero_ns: u64,
     },
-    /// Report what the kernel has counted, and end.
+    /// Report the kernel's counters, and end.
     Stop,
 }
 
-/// From a host.
+/// A message from a host.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) enum FromHost {
-    /// It has a network namespace of its own.
+    /// The host has a network namespace of its own.
     Unshared,
-    /// It listens.
+    /// The host listens.
     Listening,
     /// Times of connections, nanoseconds.
     Probed(Vec<u64>),
@@ -49,22 +49,22 @@ pub(crate) enum FromHost {
         /// Nanoseconds of the monotonic clock.
         at_ns: u64,
     },
-    /// What the kernel has counted.
+    /// The kernel's counters.
     Counted(HostCounters),
-    /// The host cannot go on.
+    /// The host cannot continue.
     Failed(String),
 }
 
-/// What a host has to do.
+/// Tasks of a host.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct HostPlan {
-    /// Its number.
+    /// Number of the host.
     pub(crate) host: u32,
     /// Number of hosts.
     pub(crate) hosts: u32,
-    /// Processors that it may run on; empty: any.
+    /// Processors that the host may run on; empty for any.
     pub(crate) processors: Vec<usize>,
-    /// How its kernel sends.
+    /// Settings of the host's kernel as a sender.
     pub(crate) stack: Stack,
     /// The flows that it sends, in the order of their starts.
     pub(crate) sends: Vec<Sending>,
@@ -81,13 +81,13 @@ pub(crate) struct Stack {
     pub(crate) min_rto_ms: u64,
     /// Initial window, segments.
     pub(crate) init_cwnd: u32,
-    /// Largest IP packet.
+    /// Size of the largest IP packet, bytes.
     pub(crate) mtu: u32,
-    /// TCP timestamps.
+    /// True to use TCP timestamps.
     pub(crate) timestamps: bool,
-    /// Selective acknowledgements.
+    /// True to use selective acknowledgements.
     pub(crate) sack: bool,
-    /// Explicit congestion notification.
+    /// True to use explicit congestion notification.
     pub(crate) ecn: bool,
     /// Largest receive buffer, bytes.
     pub(crate) receive_buffer: u64,
@@ -114,27 +114,27 @@ pub(crate) struct Receiving {
     pub(crate) bytes: u64,
 }
 
-/// What the kernel of a host has counted.
+/// Counters of a host's kernel.
 #[derive(Clone, Copy, Default, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct HostCounters {
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub(crate) retransmitted: u64,
     /// Expiries of retransmission timers.
     pub(crate) timeouts: u64,
     /// Tail loss probes.
     pub(crate) tail_probes: u64,
-    /// Segments that came although they were there.
+    /// Segments that arrived although they had been received before.
     pub(crate) duplicates: u64,
-    /// Packets that its interface, its queue discipline or its TCP dropped for want of room.
+    /// Packets that the host's interface, queue discipline or TCP dropped for lack of room.
     pub(crate) lost: u64,
-    /// Its own processors receive what the switch sends.
+    /// True if the host's own processors receive the packets from the switch.
     pub(crate) steered: bool,
 }
 
 /// Reads the next line. `None` at the end of the input.
 ///
 /// # Errors
-/// When the input fails, or a line is not what is expected.
+/// When the input fails, or a line is not valid.
 pub(crate) fn read<T: DeserializeOwned>(input: &mut impl BufRead) -> io::Result<Option<T>> {
     let mut line = String::new();
     if input.read_line(&mut line)? == 0 {

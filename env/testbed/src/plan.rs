@@ -1,4 +1,4 @@
-//! Which host sends what to whom, under which addresses.
+//! Assignment of flows to hosts: senders, receivers and addresses.
 
 use bufgym_sim::capture::{FIRST_PORT, MOST_SENDS, source_port};
 use bufgym_sim::input::excerpt;
@@ -9,13 +9,13 @@ use bufgym_sim::traffic::{FlowSpec, Trace};
 use crate::TestbedError;
 use crate::message::{HostPlan, Receiving, Sending, Stack};
 
-/// Most hosts.
+/// Largest number of hosts.
 const MOST_HOSTS: u32 = 64;
-/// Rates that are served, bit/s.
+/// Supported rates, bit/s.
 const RATES: std::ops::RangeInclusive<u64> = 1_000_000..=1_000_000_000;
-/// Largest IP packet of Ethernet without jumbo frames.
+/// Size of the largest IP packet of Ethernet without jumbo frames.
 const ETHERNET_MTU: u32 = 1_500;
-/// Headers of IPv4 and TCP without options, and what timestamps add.
+/// Bytes of the headers of IPv4 and TCP without options, and of timestamps.
 const TCP_IP: u32 = 40;
 const TIMESTAMPS: u32 = 12;
 /// Linux's own largest receive buffer (`tcp_rmem`).
@@ -28,7 +28,7 @@ const SMALLEST_RTO_US: u64 = 5_000;
 pub(crate) struct Plan {
     /// The flows in the order of their starts; a flow's number is its place.
     pub(crate) flows: Vec<FlowSpec>,
-    /// The place in the trace, by number.
+    /// The flows' places in the trace, by number.
     pub(crate) places: Vec<usize>,
     /// The numbers of the flows that each host sends, by port.
     pub(crate) by_port: Vec<Vec<u32>>,
@@ -36,10 +36,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan for a trace.
+    /// Makes the plan for a trace.
     ///
     /// # Errors
-    /// Bad input: what real hosts on this machine cannot play.
+    /// Bad input that real hosts on this machine cannot play.
     pub(crate) fn new(
         scenario: &Scenario,
         trace: &Trace,
@@ -96,7 +96,7 @@ impl Plan {
         })
     }
 
-    /// The flow that a host sends from a port.
+    /// Returns the flow that a host sends from a port.
     pub(crate) fn flow_from(&self, host: usize, port: u16) -> Option<u32> {
         let place = port.checked_sub(FIRST_PORT)?;
         self.by_port[host].get(usize::from(place)).copied()
@@ -139,7 +139,7 @@ fn check(scenario: &Scenario, trace: &Trace) -> Result<(), TestbedError> {
     Err(TestbedError::Input(problem))
 }
 
-/// The kernel's settings for a scenario.
+/// Returns the kernel's settings for a scenario.
 fn stack(scenario: &Scenario, congestion: Option<&str>) -> Result<Stack, TestbedError> {
     let options = if scenario.timestamps { TIMESTAMPS } else { 0 };
     let mtu = scenario.mss + TCP_IP + options;
@@ -165,7 +165,7 @@ fn stack(scenario: &Scenario, congestion: Option<&str>) -> Result<Stack, Testbed
             )));
         }
     };
-    // What cannot be read is left to the kernel to refuse.
+    // If the list cannot be read, the kernel refuses unknown names.
     let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
     if let Ok(known) = known
         && !known.split_whitespace().any(|known| known == name)

@@ -1,5 +1,6 @@
-//! Calls to the kernel that have no safe wrapper: a namespace of one's own, packet sockets bound to an
-//! interface, the offloads of an interface, and real-time priority. Every unsafe block of the crate is here.
+//! Calls to the kernel that have no safe wrapper: a private namespace, packet sockets bound to an
+//! interface, the offloads of an interface, and real-time priority. Every unsafe block of the crate is
+//! here.
 #![allow(
     unsafe_code,
     reason = "unshare, AF_PACKET addresses, time stamps of packets, SIOCETHTOOL and SCHED_FIFO have no safe wrapper"
@@ -10,11 +11,11 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::ptr::from_mut;
 
-/// Moves this thread, and what it starts from now on, into a new network namespace. The namespace
-/// ends with the last process in it.
+/// Moves this thread, and the processes that it starts from now on, into a new network namespace. The
+/// namespace ends with the last process in it.
 ///
 /// # Errors
-/// What the kernel says: without privileges, that the operation is not permitted.
+/// The kernel's error: without privileges, that the operation is not permitted.
 pub(crate) fn unshare_network() -> io::Result<()> {
     // SAFETY: a thread that leaves its network namespace shares no memory or file differently from
     // before; sockets that are open stay in theirs.
@@ -22,11 +23,11 @@ pub(crate) fn unshare_network() -> io::Result<()> {
     Ok(())
 }
 
-/// Lets this thread run before all programs without real-time priority (`SCHED_FIFO`), and its children
-/// not.
+/// Lets this thread run before all programs without real-time priority (`SCHED_FIFO`). Its children do
+/// not inherit this.
 ///
 /// # Errors
-/// What the kernel says: without privileges, that the operation is not permitted.
+/// The kernel's error: without privileges, that the operation is not permitted.
 pub(crate) fn run_in_real_time(priority: i32) -> io::Result<()> {
     let parameters = libc::sched_param {
         sched_priority: priority,
@@ -36,7 +37,7 @@ pub(crate) fn run_in_real_time(priority: i32) -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).map(drop)
 }
 
-/// Sizes of C's types as the kernel wants them.
+/// Returns the size of a C type in the form that the kernel expects.
 fn length<T>() -> libc::socklen_t {
     libc::socklen_t::try_from(size_of::<T>()).expect("a small structure")
 }
@@ -70,10 +71,10 @@ fn set_option<T: Copy>(
 /// A packet that was received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
-    /// Its bytes.
+    /// Length of the packet, bytes.
     pub(crate) length: usize,
-    /// When the interface got it, nanoseconds of the system's real-time clock, where the kernel has
-    /// noted it.
+    /// Time when the interface received it, nanoseconds of the system's real-time clock, if the kernel
+    /// has recorded it.
     pub(crate) stamp_ns: Option<u64>,
 }
 
@@ -88,10 +89,10 @@ pub(crate) struct PacketSocket {
 struct Control([u8; 64]);
 
 impl PacketSocket {
-    /// On the interface with this number.
+    /// Opens a socket on the interface with this number.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub(crate) fn open(interface: u32, buffer_bytes: libc::c_int) -> io::Result<PacketSocket> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: a plain call; the descriptor is owned from here on.
@@ -106,7 +107,7 @@ impl PacketSocket {
             set_option(raw, libc::SOL_SOCKET, libc::SO_RCVBUF, buffer_bytes)?;
         }
         set_option(raw, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1_i32)?;
-        // An interface of its own needs no queue discipline in front of it.
+        // A dedicated interface needs no queue discipline in front of it.
         set_option(raw, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1_i32)?;
         let ipv4 = u16::try_from(libc::ETH_P_IP).expect("a number of two bytes");
         // SAFETY: all fields may be zero.
@@ -126,11 +127,11 @@ impl PacketSocket {
         Ok(PacketSocket { socket })
     }
 
-    /// Takes a packet that has come in, if there is one. What does not fit into `frame` is cut off; the
-    /// length is that of the whole packet.
+    /// Takes a packet that has come in, if there is one. Bytes that do not fit into `frame` are cut
+    /// off; the length is that of the whole packet.
     ///
     /// # Errors
-    /// What the kernel says, other than that there is none.
+    /// The kernel's error, unless it says that there is none.
     pub(crate) fn receive(&self, frame: &mut [u8]) -> io::Result<Option<Received>> {
         let mut part = libc::iovec {
             iov_base: frame.as_mut_ptr().cast(),
@@ -163,7 +164,7 @@ impl PacketSocket {
     /// Sends a frame. The interface at the other end receives it within the call.
     ///
     /// # Errors
-    /// What the kernel says: a frame that it has no room for is lost.
+    /// The kernel's error: a frame that it has no room for is lost.
     pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
         // SAFETY: the pointer is to a slice of the length given.
         let sent = unsafe {
@@ -181,10 +182,10 @@ impl PacketSocket {
         }
     }
 
-    /// Packets that came in and found no room in the socket since the last call.
+    /// Returns the number of packets that came in and found no room in the socket since the last call.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub(crate) fn take_drops(&self) -> io::Result<u64> {
         // SAFETY: the structure has two integers, which may be zero, and the length given.
         let statistics = unsafe {
@@ -203,7 +204,7 @@ impl PacketSocket {
     }
 }
 
-/// The time stamp among the control messages of a packet.
+/// Returns the time stamp among the control messages of a packet.
 fn stamp(header: &libc::msghdr) -> Option<u64> {
     // SAFETY: the kernel has filled in the control messages and their length; the macros of libc stay
     // within it, and the time stamp is read where a message of its kind and length says that it lies.
@@ -223,11 +224,11 @@ fn stamp(header: &libc::msghdr) -> Option<u64> {
     None
 }
 
-/// `ethtool -K NAME tx off sg off tso off gso off gro off`: what the interface sends are packets with
-/// checksums, none larger than its MTU.
+/// Disables offloads like `ethtool -K NAME tx off sg off tso off gso off gro off`: the interface sends
+/// packets with checksums, none larger than its MTU.
 ///
 /// # Errors
-/// What the kernel says, with the name of the offload.
+/// The kernel's error, with the name of the offload.
 pub(crate) fn disable_offloads(name: &str) -> io::Result<()> {
     // ETHTOOL_STXCSUM, _SSG, _STSO, _SGSO and _SGRO of linux/ethtool.h.
     let offloads = [

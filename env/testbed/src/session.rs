@@ -1,4 +1,4 @@
-//! A run: hosts are started and tied to the switch, the flows are played, everything ends.
+//! A run: the hosts are started and connected to the switch, the flows are played, everything ends.
 
 mod processes;
 
@@ -29,18 +29,18 @@ use crate::truth::{Lost, PortPacing, Quantiles, Truth};
 use crate::{TestbedError, commands};
 use processes::{Hosts, unexpected};
 
-/// Room of a packet socket where the machine allows it.
+/// Size of a packet socket's buffer, if the machine allows it, bytes.
 const SOCKET_BYTES: i32 = 16 << 20;
-/// Time zero of the flows comes so long after the order to start.
+/// Time from the order to start to time zero of the flows.
 const LEAD_NS: u64 = 50_000_000;
-/// So long after the last flow nothing may be on its way any more.
+/// Time after the last flow by which no packet may be in flight any more.
 const QUIET_NS: u64 = 200_000_000;
 /// Connections that each host opens to measure the round trip.
 const PROBES: u32 = 10;
-/// Longest time for these.
+/// Longest time for these connections.
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 
-/// What decides at the switch.
+/// Policy that decides at the switch.
 pub enum Mind<'a> {
     /// A rule.
     Rule(&'a PolicySpec),
@@ -48,34 +48,35 @@ pub enum Mind<'a> {
     Learned(&'a (dyn Fn() -> Box<dyn Controller> + Sync), BasePolicy),
 }
 
-/// How to play.
+/// Settings of a run.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The command line of a process that calls [`serve_host`](crate::serve_host).
     pub host_command: Vec<OsString>,
     /// Congestion control of the kernel; by default the one that the transport of the scenario names.
     pub congestion: Option<String>,
-    /// Interval of the timeline, if there is to be one.
+    /// Interval of the timeline, if one is to be recorded.
     pub timeline: Option<Time>,
-    /// Where to write a capture of what comes to the switch.
+    /// File for a capture of the packets that arrive at the switch.
     pub capture: Option<PathBuf>,
     /// Time after which the run fails.
     pub limit: Duration,
 }
 
-/// What a run has yielded.
+/// Results of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// In the form of a simulation. Flows start when their connections were opened.
+    /// Results in the form of a simulation. Flows start when their connections were opened.
     pub outcome: Outcome,
-    /// How far to believe it.
+    /// Measurement quality of the run.
     pub truth: Truth,
 }
 
-/// Whether flows can be played, as [`run`] finds out before it sets anything up.
+/// Checks that flows can be played, as [`run`] does before it sets anything up.
 ///
 /// # Errors
-/// When the scenario or the trace has what the testbed does not, or the kernel lacks the congestion control.
+/// When the scenario or the trace needs features that the testbed lacks, or the kernel lacks the
+/// congestion control.
 pub fn check(
     scenario: &Scenario,
     trace: &Trace,
@@ -87,8 +88,8 @@ pub fn check(
 /// Plays a trace. It takes as long as the trace, plus about a second.
 ///
 /// # Errors
-/// Bad input: what cannot be played on this machine, missing programs or privileges. When a host fails,
-/// the limit is over, or `stop` is set, which is looked at all the time.
+/// Bad input that cannot be played on this machine, and missing programs or privileges. When a host
+/// fails, the limit is reached, or `stop` is set, which is checked all the time.
 ///
 /// # Panics
 /// When a controller panics.
@@ -168,7 +169,7 @@ impl Control<NeuralDynamicThreshold> for Learned {
     }
 }
 
-/// When flows began and ended, nanoseconds of the monotonic clock, by number.
+/// Times at which flows began and ended, nanoseconds of the monotonic clock, by number.
 struct Times {
     started: Vec<Option<u64>>,
     finished: Vec<Option<u64>>,
@@ -190,13 +191,13 @@ struct Session<'a> {
     backlog_drops: u64,
 }
 
-/// The interface of the switch towards a host.
+/// Returns the name of the switch's interface to a host.
 fn port_name(host: usize) -> String {
     format!("port{host}")
 }
 
 impl<'a> Session<'a> {
-    /// Starts the hosts and ties them to the switch, which is this thread from now on.
+    /// Starts the hosts and connects them to the switch, which is this thread from now on.
     fn open(
         scenario: &'a Scenario,
         trace: &'a Trace,
@@ -290,7 +291,7 @@ impl<'a> Session<'a> {
             let from = *quiet_from.get_or_insert(now);
             Ok(now - from > QUIET_NS)
         })?;
-        // The interfaces of the switch go with the hosts.
+        // The interfaces of the switch disappear with the hosts.
         let mut lost = self.lost(&sockets, &forwarder.measured)?;
         let counters = self.count()?;
         lost.hosts = counters.iter().map(|host| host.lost).sum();
@@ -307,7 +308,8 @@ impl<'a> Session<'a> {
         Ok(Run { outcome, truth })
     }
 
-    /// Measures the round trip of a handshake through the idle switch, microseconds: the shortest.
+    /// Measures the round trip of a handshake through the idle switch and returns the shortest,
+    /// microseconds.
     fn probe(&mut self) -> Result<f64, TestbedError> {
         let hosts = self.plan.hosts.len();
         if hosts < 2 {
@@ -378,7 +380,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Takes what the hosts say of flows.
+    /// Handles the messages of hosts about flows.
     fn listen(&mut self, times: &mut Times) -> Result<(), TestbedError> {
         while let Some((host, message)) = self.hosts.poll()? {
             match message {
@@ -414,7 +416,7 @@ impl<'a> Session<'a> {
             .collect()
     }
 
-    /// Packets that were lost around the switch; those that hosts lost are not among them.
+    /// Returns the packets that were lost around the switch, except for those that hosts lost.
     fn lost(&self, sockets: &[PacketSocket], measured: &Measured) -> Result<Lost, TestbedError> {
         let mut lost = Lost {
             unsent: measured.unsent,
@@ -499,7 +501,7 @@ impl<'a> Session<'a> {
         .judged()
     }
 
-    /// The flows in the order of the trace, with the times that were measured.
+    /// Returns the flows in the order of the trace, with the measured times.
     fn records(&self, times: &Times, zero_ns: u64) -> Vec<FlowRecord> {
         let base = BaseTime::new(self.scenario);
         let time = |ns: u64| Time::from_ns(ns.saturating_sub(zero_ns));
@@ -515,7 +517,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Time of a SYN and its answer through the idle network.
+/// Returns the time of a SYN and its answer through the idle network.
 fn ideal_rtt_us(scenario: &Scenario) -> f64 {
     let bytes = u64::from(scenario.syn_bytes) + u64::from(scenario.overhead_bytes);
     let options = if scenario.timestamps { 12 } else { 0 };
@@ -543,7 +545,7 @@ fn tie(hosts: &Hosts) -> Result<(), TestbedError> {
     commands::ip(&lines)
 }
 
-/// A packet socket on every port.
+/// Opens a packet socket on every port.
 fn sockets(ports: usize) -> Result<Vec<PacketSocket>, TestbedError> {
     let open = |host: usize| -> io::Result<PacketSocket> {
         let name = port_name(host);

@@ -1,11 +1,11 @@
-//! How true a run is: what the machine did besides what the scenario says.
+//! Measurement quality of a run: deviations of the machine from the scenario.
 
 use std::fmt;
 
 use bufgym_sim::convert::{index, nearest_rank};
 use serde::{Deserialize, Serialize};
 
-/// Values in order: some of them.
+/// Quantiles of a set of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quantiles {
     /// Median.
@@ -17,7 +17,7 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Of these values; zeros if there are none.
+    /// Computes the quantiles of these values; zeros if there are none.
     pub fn of(mut values: Vec<f64>) -> Quantiles {
         values.sort_by(f64::total_cmp);
         let rank = |share: f64| {
@@ -31,7 +31,7 @@ impl Quantiles {
         }
     }
 
-    /// All of them multiplied.
+    /// Returns all quantiles multiplied by a factor.
     pub(crate) fn times(self, factor: f64) -> Quantiles {
         Quantiles {
             p50: self.p50 * factor,
@@ -41,92 +41,92 @@ impl Quantiles {
     }
 }
 
-/// How late a port sent its packets.
+/// Lateness of a port's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PortPacing {
     /// The port.
     pub port: usize,
-    /// Packets that it sent.
+    /// Number of packets that the port sent.
     pub packets: usize,
-    /// From the instant at which a packet was due at the receiver to the call that sent it,
+    /// Time from the instant at which a packet was due at the receiver to the call that sent it,
     /// microseconds.
     pub late_us: Quantiles,
 }
 
-/// Packets that were lost elsewhere than in the switch.
+/// Packets that were lost outside the switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
-    /// For want of room in the packet sockets of the switch.
+    /// Packets lost for lack of room in the packet sockets of the switch.
     pub sockets: u64,
-    /// At the interfaces of the switch.
+    /// Packets lost at the interfaces of the switch.
     pub interfaces: u64,
-    /// Between interfaces and protocols, on the whole machine.
+    /// Packets lost between interfaces and protocols, on the whole machine.
     pub backlog: u64,
-    /// At interfaces, queues and sockets of the hosts.
+    /// Packets lost at interfaces, queues and sockets of the hosts.
     pub hosts: u64,
-    /// When the switch sent them.
+    /// Packets lost when the switch sent them.
     pub unsent: u64,
 }
 
 impl Lost {
-    /// All together.
+    /// Returns the total number.
     pub fn total(&self) -> u64 {
         self.sockets + self.interfaces + self.backlog + self.hosts + self.unsent
     }
 }
 
-/// How far a run is to be believed.
+/// Measurement quality of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Truth {
-    /// Why the run does not count, if it does not.
+    /// Reason why the run does not count, if there is one.
     pub void: Option<String>,
-    /// Time of a full packet on a line, microseconds.
+    /// Transmission time of a full packet on a line, microseconds.
     pub packet_us: f64,
     /// Lateness of all packets, microseconds.
     pub late_us: Quantiles,
-    /// The same as a share of the time of a full packet.
+    /// Lateness of all packets as a share of the time of a full packet.
     pub late_share: Quantiles,
-    /// By port.
+    /// Lateness by port.
     pub ports: Vec<PortPacing>,
     /// Share of the time for which the processor of the switch had nothing to do.
     pub cpu_headroom: f64,
-    /// Longest time for which the switch stood still, microseconds.
+    /// Longest time for which the switch did not run, microseconds.
     pub longest_stall_us: f64,
-    /// Share of the time for which it stood still for more than 200 us at once.
+    /// Share of the time in pauses of the switch of more than 200 us.
     pub stalled_share: f64,
-    /// Packets that were at the switch before it had looked at them.
+    /// Packets that reached the switch before the program had looked at them.
     pub overtaken: u64,
-    /// By how much at most, microseconds.
+    /// Longest such delay, microseconds.
     pub overtaken_most_us: f64,
     /// Packets that were lost outside the switch.
     pub lost: Lost,
-    /// Frames from hosts that are none of TCP between them.
+    /// Frames from hosts that are not TCP between hosts.
     pub foreign: u64,
     /// Smallest step of the clock, nanoseconds.
     pub clock_step_ns: u64,
-    /// From the planned start of a flow to the call that opened its connection, microseconds.
+    /// Time from the planned start of a flow to the call that opened its connection, microseconds.
     pub start_late_us: Quantiles,
-    /// Round trip of the handshake on the idle network, microseconds: the shortest that was measured.
+    /// Round trip of the handshake on the idle network, microseconds: the shortest measured.
     pub rtt_us: f64,
-    /// The same by rate and propagation alone.
+    /// Round trip of the handshake by rate and propagation alone, microseconds.
     pub rtt_ideal_us: f64,
-    /// Segments that hosts sent again.
+    /// Segments that hosts retransmitted.
     pub retransmitted: u64,
     /// Duration of decisions of a learned policy, microseconds; zeros for rules.
     pub decision_us: Quantiles,
     /// Processors of the machine that may be used.
     pub processors: usize,
-    /// Whether the switch has a processor of its own and precedence there.
+    /// True if the switch has a processor of its own and precedence there.
     pub precedence: bool,
-    /// Whether processors of the hosts receive what the switch sends (receive packet steering).
+    /// True if processors of the hosts receive the packets from the switch (receive packet steering).
     pub steered: bool,
-    /// Processes that wanted to run, on average over the minute before.
+    /// Number of processes that wanted to run, on average over the minute before.
     pub load_average: Option<f64>,
-    /// Wire bytes that came to the switch.
+    /// Wire bytes that arrived at the switch.
     pub came_bytes: u64,
     /// Wire bytes that the switch sent.
     pub sent_bytes: u64,
-    /// Wire bytes that the policy lost.
+    /// Wire bytes of packets that the policy lost.
     pub dropped_bytes: u64,
     /// Wire bytes in the switch at the end.
     pub held_bytes: u64,

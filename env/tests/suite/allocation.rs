@@ -1,4 +1,4 @@
-//! What the simulator takes from the heap: nothing per packet, little per flow and environment.
+//! Heap use of the simulator: nothing per packet, little per flow and environment.
 
 use allocation_counter::measure;
 use bufgym_env::control::{ControlEnv, ControlOptions, Pause};
@@ -12,7 +12,7 @@ use bufgym_sim::units::Time;
 /// Hosts that receive; the others send.
 const RECEIVERS: u64 = 4;
 
-/// What a packet on its way takes.
+/// Heap bytes of a packet in the network.
 const PACKET_BYTES: f64 = 32.0;
 
 /// `count` flows from all other hosts to the first ones, `gap` apart.
@@ -77,8 +77,8 @@ fn packets_allocate_nothing() {
     }
 }
 
-/// What a receiver holds out of order is a list of ranges, which grows whenever it sets a record;
-/// records become rare.
+/// Out-of-order data of a receiver is a list of ranges, which grows whenever it is longer than ever before. That
+/// becomes rare.
 #[test]
 fn losses_allocate_next_to_nothing() {
     for policy in ["st", "cs", "dt", "edt"] {
@@ -91,8 +91,7 @@ fn losses_allocate_next_to_nothing() {
     }
 }
 
-/// In-cast queries in a small buffer: what a flow needs for its losses comes from those that no
-/// longer need it.
+/// In-cast queries in a small buffer: a flow that handles losses reuses the memory of flows that no longer need it.
 #[test]
 fn flows_that_come_and_lose_and_go_allocate_next_to_nothing() {
     for preset in ["ndt-16x1g", "ns3-16x1g"] {
@@ -126,8 +125,8 @@ fn flows_that_come_and_lose_and_go_allocate_next_to_nothing() {
     }
 }
 
-/// So many flows that never end, all of them active, without loss, each with one packet on its way,
-/// and the bytes that the simulation takes from the heap apart from those packets.
+/// Runs so many flows that never end, all of them active, without loss, each with one packet in the network. Returns
+/// the bytes that the simulation takes from the heap apart from those packets.
 fn bytes_of_active_flows(preset: &str, count: u64) -> f64 {
     let mut scenario = Scenario {
         buffer_bytes: 1_000_000_000,
@@ -154,9 +153,9 @@ fn bytes_of_active_flows(preset: &str, count: u64) -> f64 {
     heap.bytes_current as f64 - f64::from(packets) * PACKET_BYTES
 }
 
-/// The difference leaves out what does not depend on the flows. The lists that grow by doubling,
-/// those of timers and of active flows, are full at powers of two. There is no handshake, whose two
-/// timers wait for a while after the start of a flow.
+/// The difference leaves out memory that does not depend on the flows. The lists of timers and of active flows grow by
+/// doubling and are full at powers of two. There is no handshake, because its two timers would wait for a while after
+/// the start of a flow.
 #[test]
 fn an_active_flow_takes_less_than_two_hundred_bytes() {
     for preset in ["ndt-16x1g", "ns3-16x1g"] {

@@ -1,4 +1,4 @@
-//! The dataplane's code in C does what the simulator does.
+//! The dataplane's code in C behaves as the simulator does.
 
 mod codes;
 mod compiler;

@@ -33,7 +33,7 @@ pub enum EntrantError {
     Checkpoint {
         /// The policy string.
         policy: String,
-        /// What is wrong with it.
+        /// Problem of the checkpoint.
         source: CheckpointError,
     },
     /// `ndt-int8` without a folder.
@@ -47,15 +47,15 @@ pub enum EntrantError {
     Export {
         /// The policy string.
         policy: String,
-        /// Why.
+        /// Reason.
         source: ExportError,
     },
-    /// The activations cannot be measured, as the scenario of the training cannot be run.
+    /// The activations cannot be measured because the scenario of the training cannot be run.
     #[error("policy `{}`: {reason}", excerpt(.policy))]
     Calibration {
         /// The policy string.
         policy: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// The exported integer network cannot be used.
@@ -63,7 +63,7 @@ pub enum EntrantError {
     Integer {
         /// The policy string.
         policy: String,
-        /// What is wrong with it.
+        /// Problem of the file.
         source: IntegerFileError,
     },
     /// `linear` without a file.
@@ -77,7 +77,7 @@ pub enum EntrantError {
     Linear {
         /// The policy string.
         policy: String,
-        /// What is wrong with it.
+        /// Problem of the file.
         source: LinearFileError,
     },
     /// `onnx` without a file.
@@ -86,31 +86,31 @@ pub enum EntrantError {
         excerpt(.0)
     )]
     NoOnnxFile(String),
-    /// What stands behind the file cannot be read.
+    /// The settings after the file name cannot be read.
     #[error("policy `{}`: {problem}", excerpt(.policy))]
     OnnxSetting {
         /// The policy string.
         policy: String,
-        /// Which setting, and what would be right.
+        /// The setting, and what would be right.
         problem: String,
     },
-    /// The ONNX file holds no network that can decide here.
+    /// The ONNX file contains no network that can decide here.
     #[error("policy `{}`: {source}", excerpt(.policy))]
     Onnx {
         /// The policy string.
         policy: String,
-        /// What is wrong with it.
+        /// Problem of the file.
         source: OnnxError,
     },
 }
 
-/// All names that a policy string may start with.
+/// Returns all names that a policy string may start with.
 fn names() -> Vec<&'static str> {
     let rules = catalogue().iter().map(|definition| definition.info.name);
     rules.chain([LEARNED, INTEGER, LINEAR, ONNX]).collect()
 }
 
-/// Why there is no control record of a run.
+/// An error that leaves a run without a control record.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlRecordError {
     /// The policy is a rule, which decides packet by packet.

@@ -1,4 +1,4 @@
-//! Networks from ONNX files: `onnx:FILE`, with what the file does not say behind it.
+//! Networks from ONNX files: `onnx:FILE`, followed by settings that the file does not contain.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,11 +14,11 @@ use crate::data::Training;
 /// Name of a network from an ONNX file in policy strings.
 pub const ONNX: &str = "onnx";
 
-/// The settings that may stand behind the file, in any order.
+/// The settings that may follow the file, in any order.
 const KEYS: [&str; 2] = ["low_level", "actions"];
 
-/// Loads the network of a policy string `onnx:FILE,low_level=HEURISTIC,actions=SET`; `text` is what
-/// stands behind the colon.
+/// Loads the network of a policy string `onnx:FILE,low_level=HEURISTIC,actions=SET`; `text` is the part after
+/// the colon.
 pub(super) fn load(policy: &str, text: &str) -> Result<OnnxNetwork, EntrantError> {
     let (file, settings) = split(text).map_err(|problem| EntrantError::OnnxSetting {
         policy: policy.to_owned(),
@@ -30,8 +30,8 @@ pub(super) fn load(policy: &str, text: &str) -> Result<OnnxNetwork, EntrantError
     })
 }
 
-/// File and settings. A value goes on to the next setting, because heuristics and sets of actions have
-/// commas in them.
+/// Splits a text into file and settings. A value extends to the next setting, because heuristics and sets of
+/// actions contain commas.
 fn split(text: &str) -> Result<(&str, Settings), String> {
     let mut marks: Vec<(usize, &str)> = Vec::new();
     for key in KEYS {
@@ -80,7 +80,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The numbers of ports that switches of the scenario have.
+/// Returns the numbers of ports that switches of the scenario have.
 fn ports_of(scenario: &Scenario) -> BTreeSet<usize> {
     if !scenario.is_fabric() {
         return BTreeSet::from([scenario.port_count()]);
@@ -91,7 +91,7 @@ fn ports_of(scenario: &Scenario) -> BTreeSet<usize> {
     switches.map(|switch| network.ports(switch)).collect()
 }
 
-/// Where the network comes from, in one line.
+/// Describes the source of the network in one line.
 pub(super) fn origin(network: &OnnxNetwork) -> String {
     let over = over(network.low_level());
     let facts = network.facts();
@@ -110,7 +110,7 @@ pub(super) fn origin(network: &OnnxNetwork) -> String {
     }
 }
 
-/// What the network was trained for, where its file says so.
+/// Returns the training objective of the network, if the file contains it.
 pub(super) fn training(network: &OnnxNetwork) -> Option<Training> {
     let facts = network.facts();
     let (scenario, objective) = (facts.scenario.as_ref()?, facts.objective.as_ref()?);

@@ -1,11 +1,11 @@
-//! Controllers that a program brings itself.
+//! Controllers from the caller's program.
 
 use std::fmt;
 use std::sync::Arc;
 
 use bufgym_env::control::Controller;
 
-/// Makes a controller for every run; all runs may be under way at a time.
+/// Makes a controller for every run; all runs may be in progress at the same time.
 #[derive(Clone)]
 pub(super) struct Own(Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>);
 
@@ -14,7 +14,7 @@ impl Own {
         Own(Arc::new(make))
     }
 
-    /// A fresh one for one run.
+    /// Returns a fresh controller for one run.
     pub(super) fn controller(&self) -> Box<dyn Controller> {
         (self.0)()
     }

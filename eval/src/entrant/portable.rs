@@ -6,10 +6,10 @@ use super::{Decider, Entrant, Kind};
 use crate::portable::{Decides, NotPortable, Portable, PortableEntrant, unfit};
 
 impl Entrant {
-    /// The policy in a form that another process reads and that decides the same there.
+    /// Converts the policy into a form that another process reads and that decides the same there.
     ///
     /// # Errors
-    /// When it is a policy of the caller's own.
+    /// Fails for a policy from the caller's program.
     pub fn portable(&self) -> Result<PortableEntrant, NotPortable> {
         let (decides, low_level) = match &self.kind {
             Kind::Rule(spec) | Kind::Tuned(spec) => (Portable::from(spec), String::new()),
@@ -41,7 +41,7 @@ impl Decider {
     }
 }
 
-/// The policy as it runs. Where it comes from is not sent.
+/// Restores the policy to run it. The description of its origin is not sent.
 impl TryFrom<PortableEntrant> for Entrant {
     type Error = NotPortable;
 

@@ -40,7 +40,7 @@ impl RateIntervals {
         (summary, us)
     }
 
-    /// The median in microseconds.
+    /// Returns the median in microseconds.
     pub fn median_us(&self) -> Option<f64> {
         self.percentiles_us
             .get(self.percentiles_us.len() / 2)
@@ -62,13 +62,13 @@ pub struct Inference {
     pub median_us: f64,
     /// 99th percentile, microseconds.
     pub p99_us: f64,
-    /// For each line rate, the share of the intervals between decisions that are shorter than the
-    /// median; `None` without intervals.
+    /// Share of the intervals between decisions that are shorter than the median, for each line rate; `None`
+    /// without intervals.
     pub shorter_intervals: Vec<Option<f64>>,
 }
 
 impl Inference {
-    /// Times the network on sampled observations. `intervals` are those of each line rate, sorted.
+    /// Times the network on sampled observations. `intervals` are the sorted intervals of each line rate.
     pub(crate) fn measure(
         controller: &mut dyn Controller,
         observations: &Observations,
@@ -102,7 +102,7 @@ impl Inference {
     }
 }
 
-/// The share of the sorted values that are below `limit`.
+/// Returns the share of the sorted values that are below `limit`.
 fn share_below(sorted: &[f64], limit: f64) -> Option<f64> {
     let below = sorted.partition_point(|value| *value < limit);
     (!sorted.is_empty()).then(|| below as f64 / sorted.len() as f64)

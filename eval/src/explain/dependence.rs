@@ -1,6 +1,6 @@
-//! Partial dependence of what is decided (Friedman, "Greedy Function Approximation", 2001, §8.2): one
-//! feature of one port is replaced by a value, everything else stays as observed, and the decided α of
-//! that port, and its level of early drop where decisions set one, is averaged over decisions and ports.
+//! Partial dependence of decisions (Friedman, "Greedy Function Approximation", 2001, §8.2): one feature of
+//! one port is replaced by a value, and everything else stays as observed. The decided α of that port, and
+//! its level of early drop if decisions set one, is averaged over decisions and ports.
 
 use bufgym_env::control::{Controller, FEATURES, HISTORY, INITIAL_INDEX, action_index};
 use bufgym_sim::convert::{index, single};
@@ -44,7 +44,7 @@ impl Factor {
         Factor::OtherQueues,
     ];
 
-    /// Name in texts.
+    /// Returns the name for texts.
     pub fn label(self) -> &'static str {
         match self {
             Factor::Queue => "the port's queue",
@@ -64,7 +64,7 @@ impl Factor {
         }
     }
 
-    /// Its value in an observation at `step`.
+    /// Returns the value of the factor in an observation at `step`.
     fn value(self, observation: &[f32], port: usize, step: usize) -> f64 {
         let at = |port: usize| f64::from(observation[place(port, step, self.feature())]);
         match self {
@@ -76,7 +76,7 @@ impl Factor {
         }
     }
 
-    /// Replaces its value in an observation at `step`.
+    /// Replaces the value of the factor in an observation at `step`.
     fn replace(self, observation: &mut [f32], port: usize, step: usize, value: f64) {
         let ports = observation.len() / HISTORY_VALUES;
         let feature = self.feature();
@@ -102,7 +102,7 @@ impl Factor {
     }
 }
 
-/// Index of a feature in an observation.
+/// Returns the index of a feature in an observation.
 fn place(port: usize, step: usize, feature: usize) -> usize {
     port * HISTORY_VALUES + step * FEATURES + feature
 }
@@ -134,12 +134,12 @@ pub struct Observations {
     pub ports: usize,
     /// A port is busy if its newest queue is at least this, as a share of the buffer.
     pub busy_from: f32,
-    /// `[observations, ports, HISTORY, FEATURES]`.
+    /// Values of shape `[observations, ports, HISTORY, FEATURES]`.
     pub values: Vec<f32>,
 }
 
 impl Observations {
-    /// Number of observations.
+    /// Returns the number of observations.
     pub fn count(&self) -> usize {
         self.values.len() / self.width()
     }
@@ -148,21 +148,21 @@ impl Observations {
         self.ports * HISTORY_VALUES
     }
 
-    /// Observation `index`, `[ports, HISTORY, FEATURES]`.
+    /// Returns observation `index`, `[ports, HISTORY, FEATURES]`.
     ///
     /// # Panics
-    /// When there is no such observation.
+    /// Panics if there is no such observation.
     pub fn get(&self, index: usize) -> &[f32] {
         &self.values[index * self.width()..(index + 1) * self.width()]
     }
 
-    /// Whether the port has a full packet queued.
+    /// Returns true if the port has a full packet queued.
     pub fn is_busy(&self, observation: &[f32], port: usize) -> bool {
         observation[place(port, HISTORY - 1, 0)] >= self.busy_from
     }
 
-    /// Pairs of an observation and a port: all of the population if they are no more than `samples`, otherwise
-    /// so many of them drawn with replacement.
+    /// Draws pairs of an observation and a port: all pairs of the population if they are no more than
+    /// `samples`, otherwise `samples` pairs drawn with replacement.
     fn draw(
         &self,
         population: Population,
@@ -186,7 +186,7 @@ impl Observations {
     }
 }
 
-/// How the decided α depends on one factor.
+/// Dependence of the decided α on one factor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dependence {
     /// The feature that is replaced.
@@ -197,7 +197,7 @@ pub struct Dependence {
     pub curves: Vec<DependenceCurve>,
 }
 
-/// What a decision sets.
+/// An output of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decided {
     /// log2 α.
@@ -207,7 +207,7 @@ pub enum Decided {
 }
 
 impl Decided {
-    /// What is set by a policy that sets early drop, or by one that does not.
+    /// Returns the outputs of a policy that sets early drop, or of one that does not.
     pub fn all(early: bool) -> &'static [Decided] {
         match early {
             true => &[Decided::Alpha, Decided::Early],
@@ -227,22 +227,22 @@ pub struct DependenceCurve {
     pub samples: u64,
     /// Mean of log2 α of that port, one for each value of the grid.
     pub mean_log2_alpha: Vec<f64>,
-    /// The same with nothing replaced.
+    /// Mean of log2 α of that port with nothing replaced.
     pub mean_as_observed: f64,
-    /// Mean of the level of early drop of that port, one for each value of the grid; empty where decisions set
+    /// Mean of the level of early drop of that port, one for each value of the grid; empty if decisions set
     /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mean_early_level: Vec<f64>,
-    /// The same with nothing replaced.
+    /// Mean of the level of early drop of that port with nothing replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_early_as_observed: Option<f64>,
-    /// 5th, 50th and 95th percentile of the newest values observed. Outside of this range the curve is
-    /// an extrapolation.
+    /// 5th, 50th and 95th percentile of the newest values observed. Outside this range the curve is an
+    /// extrapolation.
     pub observed: [f64; 3],
 }
 
 impl DependenceCurve {
-    /// The averages for each value of the grid.
+    /// Returns the averages for each value of the grid.
     pub fn means(&self, decided: Decided) -> &[f64] {
         match decided {
             Decided::Alpha => &self.mean_log2_alpha,
@@ -251,12 +251,12 @@ impl DependenceCurve {
     }
 }
 
-/// The dependence of the decisions of a controller on every factor, averaged over at most `samples` decisions
-/// for each population. `make` is called for every controller that a thread needs. The result does not
-/// depend on the number of threads.
+/// Computes the dependence of a controller's decisions on every factor, averaged over at most `samples`
+/// decisions for each population. `make` is called for every controller that a thread needs. The result does
+/// not depend on the number of threads.
 ///
 /// # Panics
-/// When there is no port.
+/// Panics if there is no port.
 pub fn dependences(
     make: &(dyn Fn() -> Box<dyn Controller> + Sync),
     observations: &Observations,
@@ -356,8 +356,8 @@ impl Average<'_> {
         }
     }
 
-    /// Sums over the pairs of the index of the decided α and of the level of early drop, if that is decided:
-    /// a pair of sums for each value of the grid, then those with nothing replaced.
+    /// Sums the index of the decided α, and the level of early drop if it is decided, over the pairs: a pair
+    /// of sums for each value of the grid, then those with nothing replaced.
     fn sum(
         &self,
         controller: &mut dyn Controller,
@@ -388,7 +388,7 @@ impl Average<'_> {
     }
 }
 
-/// Adds the levels of a port's outputs.
+/// Adds the levels of a port's outputs to the sums.
 fn add(sum: &mut [u64; 2], outputs: &[f32]) {
     for (sum, &output) in sum.iter_mut().zip(outputs) {
         *sum += action_index(output) as u64;
@@ -420,7 +420,7 @@ mod tests {
         }
     }
 
-    /// Port 0 is always idle, the others have queues.
+    /// Returns observations in which port 0 is always idle, and the others have queues.
     fn observations() -> Observations {
         let mut chance = rng::stream(1, "test", 0);
         let mut values = Vec::new();
@@ -441,7 +441,7 @@ mod tests {
         }
     }
 
-    /// What is found of copies of a controller.
+    /// Returns the dependences that are found with copies of a controller.
     fn found(
         controller: impl Controller + Clone + Sync + 'static,
         observations: &Observations,
@@ -459,7 +459,7 @@ mod tests {
         &dependence.curves[0]
     }
 
-    /// From the first value of the grid to the last, in octaves of α.
+    /// Returns the change from the first value of the grid to the last, in octaves of α.
     fn change(curve: &DependenceCurve) -> f64 {
         curve.mean_log2_alpha[GRID - 1] - curve.mean_log2_alpha[0]
     }
@@ -504,7 +504,7 @@ mod tests {
 
     #[test]
     fn early_drop_has_curves_of_its_own() {
-        /// α falls with the queue, early drop rises with it.
+        /// A controller whose α falls with the queue and whose early drop rises with it.
         #[derive(Clone)]
         struct Both;
         impl Controller for Both {

@@ -17,12 +17,13 @@ pub struct DropOccupancy {
     pub entry: Entry,
     /// Number of lost packets, acknowledgements included.
     pub drops: u64,
-    /// Number of packets lost because the buffer was full. The others exceeded a threshold.
+    /// Number of packets lost because the buffer was full. The other lost packets exceeded a threshold.
     pub buffer_full: u64,
     /// Nearest-rank percentiles 0, 0.5, …, 100 of the queue of the packet's port, as a share of the
     /// buffer; empty without drops.
     pub port_share: Vec<f64>,
-    /// The same of the bytes in the whole buffer.
+    /// Nearest-rank percentiles of the bytes in the whole buffer, as a share of the buffer; empty without
+    /// drops.
     pub buffer_share: Vec<f64>,
 }
 
@@ -44,18 +45,18 @@ impl DropOccupancy {
         }
     }
 
-    /// The median queue of the port, as a share of the buffer.
+    /// Returns the median queue of the port, as a share of the buffer.
     pub fn median_port_share(&self) -> Option<f64> {
         self.port_share.get(self.port_share.len() / 2).copied()
     }
 
-    /// The median occupancy, as a share of the buffer.
+    /// Returns the median occupancy, as a share of the buffer.
     pub fn median_buffer_share(&self) -> Option<f64> {
         self.buffer_share.get(self.buffer_share.len() / 2).copied()
     }
 }
 
-/// The lost packets of a rule on a trace.
+/// Returns the lost packets of a rule on a trace.
 pub(super) fn of_rule(
     rule: &PolicySpec,
     scenario: &Scenario,

@@ -9,7 +9,7 @@ use crate::findings::short_name;
 use crate::format;
 use crate::html::{self, figure_grid, tables};
 
-/// The whole page.
+/// Renders the whole page.
 pub fn render(explanation: &Explanation, figures: &[Figure]) -> String {
     let name = short_name(&explanation.entry.policy);
     let of = |prefix: &str| -> Vec<&Figure> {
@@ -49,8 +49,8 @@ fn what_was_watched(explanation: &Explanation) -> String {
     )
 }
 
-/// The findings in sentences: what α depends on most and least, where packets are lost, and whether
-/// decisions come in time.
+/// Returns the findings in sentences: the factors that α depends on most and least, the places where packets
+/// are lost, and whether decisions come in time.
 pub fn findings(explanation: &Explanation) -> Vec<String> {
     let mut findings = Vec::new();
     for &decided in Decided::all(explanation.early.is_some()) {
@@ -62,8 +62,8 @@ pub fn findings(explanation: &Explanation) -> Vec<String> {
     findings
 }
 
-/// The curve that findings are about: the newest value, of busy ports if there are any, else of all
-/// ports.
+/// Returns the curve that findings are about: the newest value, of busy ports if there are any, otherwise of
+/// all ports.
 fn main_curve(dependence: &Dependence) -> Option<&DependenceCurve> {
     let newest = dependence
         .curves
@@ -72,7 +72,7 @@ fn main_curve(dependence: &Dependence) -> Option<&DependenceCurve> {
     newest.max_by_key(|curve| curve.ports == Population::Busy)
 }
 
-/// The mean of what is decided at the 5th and at the 95th percentile of the observed values.
+/// Returns the mean decision at the 5th and at the 95th percentile of the observed values.
 fn observed_change(
     dependence: &Dependence,
     curve: &DependenceCurve,
@@ -83,7 +83,7 @@ fn observed_change(
     (at(low), at(high))
 }
 
-/// Linear interpolation at `x`; constant outside of the grid.
+/// Interpolates linearly at `x`; constant outside the grid.
 fn interpolate(grid: &[f64], values: &[f64], x: f64) -> f64 {
     let after = grid.partition_point(|g| *g < x);
     match (after, values.get(after)) {
@@ -100,8 +100,8 @@ fn octaves(value: f64) -> String {
     format!("{value:.2}").replace('-', "−")
 }
 
-/// For every dependence, the change of what is decided over the observed range, and a description of it; the
-/// largest change first.
+/// Returns, for every dependence, the change of the decision over the observed range, and a description of
+/// it; the largest change first.
 fn changes(explanation: &Explanation, decided: Decided) -> Vec<(f64, String)> {
     let mut changes: Vec<(f64, String)> = explanation
         .dependences
@@ -149,7 +149,7 @@ fn strongest(explanation: &Explanation, decided: Decided) -> Option<String> {
     })
 }
 
-/// Whether the findings are about busy ports; else they are about all ports.
+/// Returns true if the findings are about busy ports, and false if they are about all ports.
 fn any_busy(explanation: &Explanation) -> bool {
     let mut curves = explanation.dependences.iter().filter_map(main_curve);
     curves.any(|curve| curve.ports == Population::Busy)
@@ -281,7 +281,7 @@ fn drops_table(explanation: &Explanation) -> Markup {
     )
 }
 
-/// The 5th and the 95th percentile of nearest-rank percentiles 0, 0.5, …, 100, as text.
+/// Returns the 5th and the 95th percentile of nearest-rank percentiles 0, 0.5, …, 100, as text.
 fn range(percentiles: &[f64]) -> String {
     let ends = percentiles.get(10).zip(percentiles.get(190));
     ends.map_or_else(

@@ -1,5 +1,5 @@
-//! Explains pauses where some packets are not to be lost: how often switches pause their neighbours
-//! under each policy, who pauses whom when, and how long the ingress queues are meanwhile.
+//! Explains pauses if some packets are lossless: how often switches pause their neighbours under each policy,
+//! which port pauses which neighbour when, and how long the ingress queues are meanwhile.
 
 mod excerpt;
 mod page;
@@ -29,10 +29,10 @@ use crate::stats;
 pub const FORMAT: &str = "bufgym-pauses";
 /// Version of the file format. It is raised when a field changes its meaning, not when fields are added.
 pub const VERSION: u32 = 1;
-/// The policies that are compared unless others are asked for.
+/// The default policies of the comparison.
 pub const POLICIES: [&str; 3] = ["dt", "sonic-abm", "reverie"];
 
-/// What to explain and on what.
+/// Configuration of an explanation of pauses.
 #[derive(Clone, Debug)]
 pub struct PausesConfig {
     /// Switches, transport and traffic; some priority is lossless.
@@ -49,9 +49,9 @@ pub struct PausesConfig {
 /// determined by the configuration and its seed; it does not depend on the number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PausesExplained {
-    /// [`FORMAT`].
+    /// Name of the file format, [`FORMAT`].
     pub format: String,
-    /// [`VERSION`].
+    /// Version of the file format, [`VERSION`].
     pub version: u32,
     /// Program and version.
     pub software: String,
@@ -63,9 +63,9 @@ pub struct PausesExplained {
     pub seed: u64,
     /// Number of traces.
     pub traces: u64,
-    /// The policies, in the order in which they were asked for.
+    /// The policies, in the requested order.
     pub policies: Vec<PolicyPauses>,
-    /// The time of most pauses; `None` where nobody has paused anybody.
+    /// The excerpt with the most pauses; `None` if there are no pauses.
     pub excerpt: Option<PausesExcerpt>,
     /// Facts that depend on the machine.
     pub timing: Timing,
@@ -107,10 +107,10 @@ impl Run {
     }
 }
 
-/// Runs the policies on validation traces and looks at where they pause most.
+/// Runs the policies on validation traces and examines the time with the most pauses.
 ///
 /// # Errors
-/// When the scenario is invalid, there is no trace, or a policy does not fit.
+/// Fails if the scenario is invalid, if there is no trace, or if a policy does not fit.
 pub fn explain(config: &PausesConfig, progress: OnProgress) -> Result<PausesExplained, EvalError> {
     let start = Instant::now();
     let scenario = &config.scenario;
@@ -146,7 +146,7 @@ pub fn explain(config: &PausesConfig, progress: OnProgress) -> Result<PausesExpl
     })
 }
 
-/// Runs of every policy, by trace.
+/// Runs every policy on every trace; returns the runs by trace.
 fn run_all(
     config: &PausesConfig,
     traces: &[NumberedTrace],
@@ -185,8 +185,8 @@ fn summarise(entrant: &Entrant, runs: &[Run]) -> PolicyPauses {
     }
 }
 
-/// The trace with the longest pauses, of all policies together; of equal ones the first. `None` without
-/// pauses.
+/// Returns the trace with the longest pauses of all policies together, the first one if several are equal;
+/// `None` without pauses.
 fn trace_of_most_pauses(runs: &[Vec<Run>]) -> Option<usize> {
     let paused = |trace: usize| -> f64 {
         let of_trace = runs.iter().map(|of_policy| &of_policy[trace]);
@@ -197,11 +197,11 @@ fn trace_of_most_pauses(runs: &[Vec<Run>]) -> Option<usize> {
     (paused(most) > 0.0).then_some(most)
 }
 
-/// Writes `explain.html`, `explain.json` and the figures into an empty folder that the caller puts into
-/// its place.
+/// Writes `explain.html`, `explain.json` and the figures into an empty folder, which the caller then moves to
+/// its final place.
 ///
 /// # Errors
-/// When a file cannot be written, or when a figure cannot be drawn.
+/// Fails if a file cannot be written, or if a figure cannot be drawn.
 pub fn write_into(explained: &PausesExplained, folder: &Path) -> Result<(), OutputError> {
     let figures = figures::of_pauses(explained)?;
     let page = page::render(explained, &figures).into_bytes();
@@ -219,7 +219,7 @@ pub fn write_into(explained: &PausesExplained, folder: &Path) -> Result<(), Outp
     output::fill(folder, &files)
 }
 
-/// The findings in words, a sentence for every policy.
+/// Returns the findings in words, a sentence for every policy.
 pub fn findings(explained: &PausesExplained) -> Vec<String> {
     page::findings(explained)
 }

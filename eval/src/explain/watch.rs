@@ -1,4 +1,4 @@
-//! A controller at work: what it saw, what it decided, what was lost meanwhile.
+//! Records a controller at work: its observations, its decisions, and the losses meanwhile.
 
 use bufgym_env::control::{
     ALPHAS, BasePolicy, ControlOptions, Controller, Reading, RunOptions, action_index,
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use super::dependence::Observations;
 
-/// How often each level of one output was decided, by its place in [`ALPHAS`] or
+/// Counts of each decided level of one output, by its place in [`ALPHAS`] or
 /// [`GAPS`](bufgym_sim::switch::aqm::early::GAPS): one count per decision and port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LevelCounts {
-    /// For ports with less than one full packet queued.
+    /// Counts for ports with less than one full packet queued.
     pub idle: [u64; ALPHAS.len()],
-    /// For the others.
+    /// Counts for the other ports.
     pub busy: [u64; ALPHAS.len()],
 }
 
@@ -32,16 +32,16 @@ impl LevelCounts {
     }
 }
 
-/// What was recorded of one run or of several.
+/// Recordings of one run or of several.
 #[derive(Clone, Debug)]
 pub struct Watched {
     /// Some of the observations, each as likely as any other of its trace.
     pub observations: Observations,
     /// Decisions made.
     pub decisions: u64,
-    /// The α that were decided.
+    /// Counts of the decided α.
     pub alphas: LevelCounts,
-    /// The levels of early drop; all 0 where decisions set none.
+    /// Counts of the levels of early drop; all 0 if decisions set none.
     pub early: LevelCounts,
     /// Every lost packet.
     pub drops: Vec<DropRow>,
@@ -50,7 +50,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Nothing yet.
+    /// Builds an empty recording.
     pub fn new(scenario: &Scenario) -> Watched {
         let packet = scenario.full_packet_bytes() as f64;
         Watched {
@@ -92,7 +92,8 @@ impl Watched {
         }
     }
 
-    /// Reservoir sampling (Vitter, "Random Sampling with a Reservoir", 1985, algorithm R).
+    /// Keeps an observation by reservoir sampling (Vitter, "Random Sampling with a Reservoir", 1985,
+    /// algorithm R).
     fn keep(&mut self, observation: &[f32], kept: usize, chance: &mut Xoshiro256PlusPlus) {
         let values = &mut self.observations.values;
         if values.len() < kept * observation.len() {
@@ -106,10 +107,10 @@ impl Watched {
     }
 }
 
-/// Runs `trace` to its end with `controller` deciding, and keeps up to `kept` observations.
+/// Runs `trace` to its end under `controller`, and keeps up to `kept` observations.
 ///
 /// # Errors
-/// When the scenario is inconsistent or the trace does not fit it.
+/// Fails if the scenario is inconsistent or the trace does not fit it.
 pub fn watch(
     scenario: &Scenario,
     trace: &Trace,
@@ -140,7 +141,7 @@ pub fn watch(
     })
 }
 
-/// Decides as another controller, and keeps what that sees and decides.
+/// Forwards decisions to another controller, and records its observations and decisions.
 struct Observed<'a> {
     controller: &'a mut dyn Controller,
     watched: Watched,

@@ -1,11 +1,11 @@
-//! An axis with given ticks. The one of the library has no labels for them.
+//! An axis with given ticks. The axis of the library has no labels for them.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
 
-/// A linear axis with these ticks.
+/// A linear axis with given ticks.
 #[derive(Clone)]
 pub struct Ticked {
     range: RangedCoordf64,
@@ -13,7 +13,7 @@ pub struct Ticked {
 }
 
 impl Ticked {
-    /// From the start of the range to its end.
+    /// Builds an axis from the start of the range to its end.
     pub fn new(range: Range<f64>, ticks: Vec<f64>) -> Ticked {
         let range = range.into();
         Ticked { range, ticks }

@@ -11,13 +11,13 @@ use crate::stats::Interval;
 
 /// A figure of bars. The legend names them.
 pub struct Bars<'a> {
-    /// As [`Figure::name`].
+    /// See [`Figure::name`].
     pub name: &'a str,
-    /// As [`Figure::title`].
+    /// See [`Figure::title`].
     pub title: &'a str,
-    /// As [`Figure::description`].
+    /// See [`Figure::description`].
     pub description: String,
-    /// Name, stroke and value of each; no bar where there is no value.
+    /// Name, stroke and value of each bar; without a value there is no bar.
     pub bars: Vec<(String, Stroke, Option<Interval>)>,
     pub y_label: &'static str,
 }
@@ -26,7 +26,7 @@ impl Bars<'_> {
     /// Draws the legend above the bars.
     ///
     /// # Errors
-    /// When the drawing library refuses the figure.
+    /// Fails if the drawing library refuses the figure.
     pub fn draw(self) -> Result<Figure, FigureError> {
         let keys: Vec<Key> = self
             .bars

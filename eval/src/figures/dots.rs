@@ -11,9 +11,9 @@ use crate::data::{Entry, Evaluation, Role};
 use crate::format;
 use crate::stats::Interval;
 
-/// Most rows.
+/// Largest number of rows.
 const ROWS: usize = 20;
-/// Most characters of a name.
+/// Largest number of characters of a name.
 const LONGEST: usize = 40;
 /// Upper end of the axis, so that a policy that is ten times worse does not flatten all others.
 const CEILING: f64 = 2.5;
@@ -29,10 +29,10 @@ struct Row<'a> {
     ratio: Interval,
 }
 
-/// Mean FCT relative to DT (α = 1) of the best policies and of DT, the best first.
+/// Draws the mean FCT relative to DT (α = 1) of the best policies and of DT, the best first.
 ///
 /// # Errors
-/// When the drawing library refuses the figure.
+/// Fails if the drawing library refuses the figure.
 pub fn overview(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
     let (rows, left_out) = rows(evaluation);
     if rows.is_empty() {
@@ -73,7 +73,7 @@ pub fn overview(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> 
     drawn.map(Some)
 }
 
-/// The best, DT among them, and how many are left out.
+/// Returns the best policies, DT among them, and the number of policies that are left out.
 fn rows(evaluation: &Evaluation) -> (Vec<Row<'_>>, usize) {
     let rows = evaluation.policies.iter().filter_map(|policy| {
         let (entry, ratio) = (&policy.entry, policy.ratio_to_dt?);
@@ -161,7 +161,7 @@ fn draw_rows(canvas: &Canvas, area: &Canvas, rows: &[Row]) -> Drawn {
     Ok(())
 }
 
-/// A name of at most [`LONGEST`] characters.
+/// Shortens a name to at most [`LONGEST`] characters.
 fn shortened(name: &str) -> String {
     match name.char_indices().nth(LONGEST) {
         None => name.to_owned(),
@@ -204,7 +204,7 @@ mod tests {
         );
         let svg = overview(&means(&[1.0])).unwrap().unwrap().standalone();
         assert!(svg.contains("\n10 policies are left out.\n"), "{svg}");
-        // Beyond the end of the axis there are numbers and no dots.
+        // Beyond the end of the axis, numbers replace the dots.
         assert!(
             svg.contains("3.000 →") && svg.matches("<circle").count() == 2,
             "{svg}"

@@ -9,7 +9,7 @@ use crate::{format, stats};
 /// curves of all others.
 const RATIO_CEILING: f64 = 2.5;
 
-/// One curve per policy. Its points are given by `place` from the rank of each value, the value and the
+/// Builds one curve per policy. `place` computes each point from the rank of a value, the value and the
 /// number of values.
 fn curves(
     evaluation: &Evaluation,
@@ -34,7 +34,7 @@ fn curves(
         .collect()
 }
 
-/// The points of a distribution function that is a step function: it rises by `rise` at each value.
+/// Returns the points of a step-shaped distribution function, which rises by `rise` at each value.
 fn steps(points: &[(f64, f64)], rise: f64) -> Vec<(f64, f64)> {
     points
         .iter()
@@ -42,7 +42,7 @@ fn steps(points: &[(f64, f64)], rise: f64) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Distribution of the mean FCT per trace (Fig. 8a).
+/// Draws the distribution of the mean FCT per trace (Fig. 8a).
 pub fn mean_fct_cdf(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
     let mut curves = curves(
         evaluation,
@@ -76,7 +76,7 @@ pub fn mean_fct_cdf(evaluation: &Evaluation) -> Result<Option<Figure>, FigureErr
     plot.draw().map(Some)
 }
 
-/// Ratio of mean FCTs to DT per trace, sorted (Fig. 8b).
+/// Draws the ratio of mean FCTs to DT per trace, sorted (Fig. 8b).
 pub fn mean_ratio(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
     sorted_ratios(
         evaluation,
@@ -87,7 +87,7 @@ pub fn mean_ratio(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError
     )
 }
 
-/// Ratio of 99th percentiles to DT per trace, sorted (Fig. 8c).
+/// Draws the ratio of 99th percentiles to DT per trace, sorted (Fig. 8c).
 pub fn tail_ratio(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
     sorted_ratios(
         evaluation,
@@ -141,8 +141,8 @@ fn sorted_ratios(
     plot.draw().map(Some)
 }
 
-/// Ends an ascending curve where it crosses `top`. The drawing library would draw the rest along the
-/// edge.
+/// Ends an ascending curve at its crossing of `top`. Otherwise, the drawing library would draw the rest along
+/// the edge.
 fn cut_above(points: &mut Vec<(f64, f64)>, top: f64) {
     let Some(first) = points.iter().position(|point| point.1 > top) else {
         return;
@@ -154,7 +154,7 @@ fn cut_above(points: &mut Vec<(f64, f64)>, top: f64) {
     }
 }
 
-/// Distribution of the time between decisions (Fig. 12b).
+/// Draws the distribution of the time between decisions (Fig. 12b).
 pub fn trigger_intervals(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
     let learned = evaluation.trigger_intervals.iter().filter(|t| t.count > 0);
     let curves: Vec<Curve> = learned
@@ -195,7 +195,7 @@ pub fn trigger_intervals(evaluation: &Evaluation) -> Result<Option<Figure>, Figu
     plot.draw().map(Some)
 }
 
-/// The median of every policy, in words.
+/// Describes the median of every policy in words.
 fn listed(evaluation: &Evaluation, value: fn(&TraceResult) -> Option<f64>, unit: &str) -> String {
     let medians = evaluation.policies.iter().filter_map(|summary| {
         let policy = &summary.entry.policy;

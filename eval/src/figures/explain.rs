@@ -19,10 +19,10 @@ use crate::format;
 /// Ticks of the logarithmic features, in units of volume or time.
 const TICKS: [f64; 8] = [0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
-/// All figures that the explanation has data for.
+/// Draws all figures that the explanation has data for.
 ///
 /// # Errors
-/// When the drawing library refuses a figure.
+/// Fails if the drawing library refuses a figure.
 pub fn figures(explanation: &Explanation) -> Result<Vec<Figure>, FigureError> {
     let mut figures = Vec::new();
     for &decided in Decided::all(explanation.early.is_some()) {
@@ -55,7 +55,7 @@ pub fn figures(explanation: &Explanation) -> Result<Vec<Figure>, FigureError> {
     Ok(figures)
 }
 
-/// The file name of a dependence's figure.
+/// Returns the file name of a dependence's figure.
 fn name_of(factor: Factor, decided: Decided) -> &'static str {
     let [alpha, early] = match factor {
         Factor::Queue => ["alpha-by-queue", "early-by-queue"],
@@ -74,7 +74,7 @@ fn is_share(factor: Factor) -> bool {
     matches!(factor, Factor::Queue | Factor::OtherQueues)
 }
 
-/// A value on the scale of the observation as text.
+/// Formats a value on the scale of the observation.
 fn in_units(factor: Factor, value: f64) -> String {
     if is_share(factor) {
         return format::percent(Some(value));
@@ -82,7 +82,7 @@ fn in_units(factor: Factor, value: f64) -> String {
     format!("{} β", format::significant(unscaled(value)))
 }
 
-/// The volume or time, in its unit, of a value on the logarithmic scale of the observation.
+/// Converts a value on the logarithmic scale of the observation into the volume or time, in its unit.
 fn unscaled(value: f64) -> f64 {
     (LOG_RANGE.powf(value) - 1.0).max(0.0)
 }
@@ -101,7 +101,7 @@ fn axis_of(explanation: &Explanation, factor: Factor) -> String {
     }
 }
 
-/// The horizontal axis: the whole scale of the observation.
+/// Returns the horizontal axis: the whole scale of the observation.
 fn range_of(factor: Factor) -> Ticked {
     let ticks: Vec<f64> = if is_share(factor) {
         (0..=5).map(|i| f64::from(i) / 5.0).collect()
@@ -112,8 +112,8 @@ fn range_of(factor: Factor) -> Ticked {
     Ticked::new(0.0..1.0, ticks)
 }
 
-/// The stroke of a curve: busy ports have the first colour, all ports the second; dashed for all
-/// steps.
+/// Returns the stroke of a curve: busy ports have the first colour, all ports the second; all steps are
+/// dashed.
 fn stroke_of(ports: Population, steps: Steps) -> Stroke {
     let colour = match ports {
         Population::Busy => 0,
@@ -213,14 +213,14 @@ fn describe(dependence: &Dependence, decided: Decided) -> String {
     .replace('-', "−")
 }
 
-/// How a histogram of levels is drawn.
+/// Texts of a histogram of levels.
 struct Histogram {
     name: &'static str,
     title: &'static str,
-    /// In sentences.
+    /// Description in sentences.
     what: &'static str,
     x_label: &'static str,
-    /// What the levels stand for.
+    /// Labels of the levels.
     labels: [String; ALPHAS.len()],
 }
 
@@ -249,7 +249,7 @@ impl Histogram {
     }
 }
 
-/// How often each level was decided.
+/// Draws the counts of each decided level.
 fn histogram(of: &Histogram, counts: &LevelCounts) -> Result<Figure, FigureError> {
     let counts = [counts.busy, counts.idle];
     let names = ["busy ports", "idle ports"];
@@ -336,7 +336,7 @@ fn bars(area: &Canvas, shares: &[[f64; ALPHAS.len()]; 2], keys: &[Key], of: &His
     Ok(())
 }
 
-/// The distribution of a share over the lost packets, one curve per policy.
+/// Draws the distribution of a share over the lost packets, one curve per policy.
 fn drops(
     explanation: &Explanation,
     name: &str,
@@ -382,7 +382,7 @@ fn drops(
     plot.draw().map(Some)
 }
 
-/// The time between decisions at each line rate, and the time of a decision.
+/// Draws the time between decisions at each line rate, and the time of a decision.
 fn intervals(explanation: &Explanation) -> Result<Option<Figure>, FigureError> {
     let measured = explanation.intervals.iter().filter(|i| i.count > 0);
     let mut lines: Vec<Curve> = measured
@@ -437,7 +437,7 @@ fn intervals(explanation: &Explanation) -> Result<Option<Figure>, FigureError> {
     plot.draw().map(Some)
 }
 
-/// A share as a percentage with three significant digits.
+/// Formats a share as a percentage with three significant digits.
 pub(crate) fn share_of(share: Option<f64>) -> String {
     share.map_or_else(
         || format::NONE.to_owned(),

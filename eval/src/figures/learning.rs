@@ -16,14 +16,14 @@ const MAX_RESULT: f64 = 1e9;
 pub struct LearningCurve {
     /// Name in the legend.
     pub name: String,
-    /// Numbers of decisions with the result of the validation then, relative to DT (α = 1).
+    /// Numbers of decisions, each with the validation result at that time, relative to DT (α = 1).
     pub points: Vec<(f64, f64)>,
 }
 
-/// Results on the validation traces against decisions, one curve per training; `None` without points.
+/// Draws results on the validation traces against decisions, one curve per training; `None` without points.
 ///
 /// # Errors
-/// When the drawing library refuses the figure.
+/// Fails if the drawing library refuses the figure.
 pub fn learning(trainings: &[LearningCurve]) -> Result<Option<Figure>, FigureError> {
     let curves: Vec<Curve> = trainings
         .iter()
@@ -67,7 +67,8 @@ pub fn learning(trainings: &[LearningCurve]) -> Result<Option<Figure>, FigureErr
     plot.draw().map(Some)
 }
 
-/// The vertical range, and DT's line where it is in reach: with it, curves far below it would be flat.
+/// Returns the vertical range, and DT's line if it is close: with a distant line, curves far below it would
+/// be flat.
 fn vertical(least: f64, most: f64) -> (Range<f64>, Option<f64>) {
     if most > 0.9 {
         return ((least * 0.98).min(0.95)..(most * 1.02).max(1.02), Some(1.0));
@@ -76,8 +77,8 @@ fn vertical(least: f64, most: f64) -> (Range<f64>, Option<f64>) {
     (least - margin..most + margin, None)
 }
 
-/// The point within what an axis can show; `None` where it has no place at all. The drawing library
-/// would count ticks over a range of any size.
+/// Limits the point to the range that an axis can show; `None` if it has no position at all. The drawing
+/// library would count ticks over a range of any size.
 fn drawable(&(decisions, result): &(f64, f64)) -> Option<(f64, f64)> {
     let finite = decisions.is_finite() && result.is_finite();
     let place = (

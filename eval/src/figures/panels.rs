@@ -13,23 +13,24 @@ use crate::format;
 const PANEL: u32 = 150;
 /// Height of the axis of time.
 pub const FOOT: u32 = 44;
-/// Left of a panel: its labels and what they are.
+/// Width to the left of a panel, for its labels and their description.
 const LEFT: u32 = 58;
-/// Right of a panel.
+/// Width to the right of a panel.
 pub const RIGHT: u32 = 14;
 
 /// A panel that can be drawn on: KB over milliseconds.
 pub type Panel<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// The height of `count` panels.
+/// Returns the height of `count` panels.
 pub fn height(count: usize) -> u32 {
     (0..count).map(|_| PANEL).sum::<u32>() + FOOT
 }
 
-/// Cuts the canvas into `count` panels and has each drawn, with its number and whether it is the last.
+/// Splits the canvas into `count` panels and calls `draw` for each, with its number and whether it is the
+/// last.
 ///
 /// # Errors
-/// That of the first panel that is not drawn.
+/// Returns the error of the first panel that cannot be drawn.
 pub fn stack(
     canvas: &Canvas,
     count: usize,
@@ -45,16 +46,16 @@ pub fn stack(
     Ok(())
 }
 
-/// The range of an axis of time. The library adds up its ticks, and what it rounds can put the last one
-/// behind the end; so the axis is longer by what nobody sees.
+/// Returns the range of an axis of time. The library adds up its ticks, and rounding can move the last one
+/// beyond the end; so the axis is longer by an invisible amount.
 pub fn time_axis(from_ms: f64, to_ms: f64) -> Range<f64> {
     from_ms..to_ms + (to_ms - from_ms) * 1e-6
 }
 
-/// The axes of a panel with `label` above it.
+/// Draws the axes of a panel, with `label` above it.
 ///
 /// # Errors
-/// When the drawing library refuses.
+/// Fails if the drawing library refuses.
 pub fn axes<'a>(
     canvas: &Canvas<'a>,
     label: &str,
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
     use plotters::coord::ranged1d::{BoldPoints, Ranged};
 
-    /// With the plain ranges the library leaves out the last one of each.
+    /// With plain ranges the library omits the last tick of each axis.
     #[test]
     fn a_tick_at_the_end_is_drawn() {
         for (from, to) in [(0.4, 1.4), (1.4, 2.4), (1.8, 2.8), (2.2, 2.8)] {

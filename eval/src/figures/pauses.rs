@@ -1,4 +1,5 @@
-//! Pauses over time: who pauses whom under which policy, and the ingress queues that do.
+//! Pauses over time: which port pauses which neighbour under each policy, and the ingress queues that cause
+//! the pauses.
 
 use plotters::prelude::*;
 
@@ -9,20 +10,20 @@ use crate::explain::pauses::{IngressSeries, PausedQueue, PausesExcerpt, PausesEx
 use crate::findings::short_name;
 use crate::format;
 
-/// Height of a line of text in a lane.
+/// Height of a line of text in a row.
 const NAME: u32 = 20;
 /// Height of the bars of one policy.
 const BAR: u32 = 11;
-/// Space between lanes.
+/// Space between rows.
 const GAP: u32 = 9;
 
-/// Of the height of a panel, where the strip of pauses begins and ends.
+/// Begin and end of the strip of pauses, relative to the height of a panel.
 const STRIP: [f64; 2] = [1.03, 1.11];
 
-/// All figures of pauses; none without an excerpt.
+/// Draws all figures of pauses; none without an excerpt.
 ///
 /// # Errors
-/// When the drawing library refuses a figure.
+/// Fails if the drawing library refuses a figure.
 pub fn figures(explained: &PausesExplained) -> Result<Vec<Figure>, FigureError> {
     let Some(excerpt) = &explained.excerpt else {
         return Ok(Vec::new());
@@ -35,7 +36,7 @@ pub fn figures(explained: &PausesExplained) -> Result<Vec<Figure>, FigureError> 
     Ok(figures)
 }
 
-/// The first and last millisecond of the excerpt.
+/// Returns the first and last millisecond of the excerpt.
 fn span(excerpt: &PausesExcerpt) -> [f64; 2] {
     [excerpt.start_ms, excerpt.start_ms + excerpt.length_ms]
 }
@@ -47,7 +48,7 @@ fn thick(index: usize) -> Stroke {
     }
 }
 
-/// A lane per queue, with a row of bars for every policy.
+/// Draws a row per queue, with a line of bars for every policy.
 fn lanes(excerpt: &PausesExcerpt) -> Result<Figure, FigureError> {
     let keys: Vec<Key> = excerpt
         .policies
@@ -147,7 +148,7 @@ fn describe_lanes(excerpt: &PausesExcerpt) -> String {
     )
 }
 
-/// Colours of what is in a panel of an ingress queue.
+/// Colours of the parts of a panel of an ingress queue.
 const POOL: usize = 0;
 const HEADROOM: usize = 1;
 const THRESHOLD: usize = 2;
@@ -175,7 +176,7 @@ fn ingress_keys(filters: bool) -> Vec<Key> {
     keys
 }
 
-/// Whether what is compared with the threshold is not the length itself.
+/// Returns true if the length that is compared with the threshold differs from the length itself.
 fn filters(series: &IngressSeries) -> bool {
     let lengths = series.bytes.iter().zip(&series.compared_bytes);
     lengths
@@ -183,7 +184,7 @@ fn filters(series: &IngressSeries) -> bool {
         .any(|(bytes, compared)| *bytes as f64 != *compared)
 }
 
-/// An ingress queue, a panel per policy.
+/// Draws an ingress queue, a panel per policy.
 fn ingress(
     excerpt: &PausesExcerpt,
     queue: &PausedQueue,
@@ -273,7 +274,7 @@ fn draw_panel(
     Ok(())
 }
 
-/// Values that hold for a step each.
+/// Time steps with one constant value each.
 #[derive(Clone, Copy)]
 struct Steps {
     from: f64,
@@ -287,7 +288,7 @@ impl Steps {
         ends.collect()
     }
 
-    /// The outline of what lies between two series.
+    /// Returns the outline of the area between two series.
     fn between(self, low: &[f64], high: &[f64]) -> Vec<(f64, f64)> {
         let line = |values: &[f64]| self.line(values.iter().copied().enumerate());
         let mut outline = line(high);

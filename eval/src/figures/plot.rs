@@ -19,7 +19,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// A line with its name in the legend.
+    /// Builds a line with its name in the legend.
     pub fn new(name: &str, stroke: Stroke, points: impl IntoIterator<Item = (f64, f64)>) -> Curve {
         Curve {
             key: Key {
@@ -31,18 +31,18 @@ impl Curve {
     }
 }
 
-/// The least and the greatest horizontal position of the curves; `None` without points.
+/// Returns the least and the greatest horizontal position of the curves; `None` without points.
 pub fn extent_x(curves: &[Curve]) -> Option<(f64, f64)> {
     style::extent(curves.iter().flat_map(|curve| &curve.points).map(|p| p.0))
 }
 
-/// The least and the greatest vertical position of the curves; `None` without points.
+/// Returns the least and the greatest vertical position of the curves; `None` without points.
 pub fn extent_y(curves: &[Curve]) -> Option<(f64, f64)> {
     style::extent(curves.iter().flat_map(|curve| &curve.points).map(|p| p.1))
 }
 
-/// A logarithmic axis with ticks at 1, 2 and 5 in each decade, or only at the decades if there are
-/// many. The ticks of the library are at the decades, of which there is often just one.
+/// Builds a logarithmic axis with ticks at 1, 2 and 5 in each decade, or only at the decades if there are
+/// many. The library has ticks only at the decades, of which there is often just one.
 pub fn logarithmic(least: f64, most: f64) -> WithKeyPoints<LogCoord<f64>> {
     let least = least.max(1e-6);
     let decades = (most / least).log10();
@@ -57,7 +57,7 @@ pub fn logarithmic(least: f64, most: f64) -> WithKeyPoints<LogCoord<f64>> {
     (least..most).log_scale().with_key_points(ticks)
 }
 
-/// Percentiles in equal steps as the points of a distribution function.
+/// Returns percentiles in equal steps as the points of a distribution function.
 pub fn distribution(percentiles: &[f64]) -> Vec<(f64, f64)> {
     let last = percentiles.len().saturating_sub(1).max(1) as f64;
     let ranked = percentiles.iter().enumerate();
@@ -66,18 +66,18 @@ pub fn distribution(percentiles: &[f64]) -> Vec<(f64, f64)> {
 
 /// A figure of curves.
 pub struct Plot<'a, X, Y> {
-    /// As [`Figure::name`].
+    /// See [`Figure::name`].
     pub name: &'a str,
-    /// As [`Figure::title`].
+    /// See [`Figure::title`].
     pub title: &'a str,
-    /// As [`Figure::description`].
+    /// See [`Figure::description`].
     pub description: String,
     /// The curves, the most important first. Earlier curves are drawn over later ones.
     pub curves: &'a [Curve],
     /// The horizontal range.
     pub x: X,
     pub x_label: String,
-    /// The text of a tick on the horizontal axis.
+    /// Formats a tick on the horizontal axis.
     pub x_tick: fn(f64) -> String,
     /// The vertical range.
     pub y: Y,
@@ -96,7 +96,7 @@ where
     /// Draws the legend above the plot.
     ///
     /// # Errors
-    /// When the drawing library refuses the figure.
+    /// Fails if the drawing library refuses the figure.
     pub fn draw(mut self) -> Result<Figure, FigureError> {
         let keys: Vec<Key> = self.curves.iter().map(|curve| curve.key.clone()).collect();
         let top = style::legend_height(&keys);
@@ -111,7 +111,7 @@ where
 
     fn draw_on(self, area: &Canvas) -> Drawn {
         let points = self.curves.iter().flat_map(|curve| curve.points.iter());
-        // Numbers of five digits would reach into the label of the axis.
+        // Numbers of five digits would overlap the label of the axis.
         let wide = points.map(|point| point.1).any(|value| value >= 10_000.0);
         let mut chart = ChartBuilder::on(area)
             .margin_right(14)

@@ -32,14 +32,14 @@ const PURPLE: RGBColor = RGBColor(0x95, 0x70, 0xd6);
 const GREY: RGBColor = RGBColor(0x80, 0x87, 0x91);
 const OLIVE: RGBColor = RGBColor(0x9a, 0x85, 0x1c);
 
-/// Colours of the rules that have none of their own. Where they are used up, they begin again with
-/// the next of [`DASHES`].
+/// Colours of the rules that have no fixed colour. After the last one, they start again with the next of
+/// [`DASHES`].
 const RULES: [RGBColor; 3] = [TEAL, PINK, OLIVE];
 
 /// Dashes and gaps in pixels.
 const DASHES: [(i32, i32); 4] = [(2, 2), (7, 3), (1, 5), (12, 3)];
 
-/// How a policy is drawn.
+/// The appearance of a policy's line.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Stroke {
     /// The colour.
@@ -50,8 +50,8 @@ pub struct Stroke {
     pub dash: Option<(i32, i32)>,
 }
 
-/// The stroke of a policy, the same in every figure. So that colour is not the only difference, learned
-/// policies are thicker, the baseline is in ink and the reference is dashed.
+/// Returns the stroke of a policy, the same in every figure. So that colour is not the only difference,
+/// learned policies are thicker, the baseline is in ink and the reference is dashed.
 pub fn stroke(policy: &str, role: Role, index: usize) -> Stroke {
     let solid = |colour, width| Stroke {
         colour,
@@ -77,8 +77,8 @@ pub fn stroke(policy: &str, role: Role, index: usize) -> Stroke {
     }
 }
 
-/// The stroke of the curve `index` of a figure whose curves are not policies. Where the colours are used
-/// up, they begin again with the next of [`DASHES`].
+/// Returns the stroke of the curve `index` of a figure whose curves are not policies. After the last colour,
+/// they start again with the next of [`DASHES`].
 pub fn series(index: usize) -> Stroke {
     const COLOURS: [RGBColor; 4] = [BLUE, ORANGE, GREEN, PURPLE];
     let round = index / COLOURS.len();
@@ -96,12 +96,12 @@ pub fn paint(svg: &mut String, size: (u32, u32), draw: impl FnOnce(&Canvas) -> D
     canvas.present().map_err(text)
 }
 
-/// Any error of the drawing library as text.
+/// Converts any error of the drawing library to text.
 pub fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// A label style at `size` pixels.
+/// Returns a label style at `size` pixels.
 pub fn label(size: u32) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&INK)
 }
@@ -111,26 +111,26 @@ pub fn label(size: u32) -> TextStyle<'static> {
 pub struct Key {
     /// The name.
     pub name: String,
-    /// Its stroke.
+    /// The stroke.
     pub stroke: Stroke,
 }
 
-/// Where an entry's name begins, from its left edge.
+/// Distance of an entry's name from the entry's left edge.
 const NAME: i32 = 26;
 
-/// An entry in its place.
+/// An entry with its position.
 struct Placed {
     /// Index of the entry.
     index: usize,
-    /// Its left edge.
+    /// Left edge of the entry.
     left: i32,
-    /// Its first line.
+    /// Index of the entry's first line.
     line: usize,
     /// The name, a text per line.
     name: Vec<String>,
 }
 
-/// Every entry's place, and how many lines all of them take.
+/// Returns the position of every entry, and the number of lines of all of them.
 fn places(keys: &[Key]) -> (Vec<Placed>, usize) {
     let edge = WIDTH.cast_signed();
     let most = f64::from(edge - 8 - NAME) / CHARACTER;
@@ -140,8 +140,8 @@ fn places(keys: &[Key]) -> (Vec<Placed>, usize) {
         let name = broken(short_name(&key.name), floor_usize(most));
         let longest = name.iter().map(|part| part.chars().count()).max();
         let width = NAME + whole_i32(longest.unwrap_or(0) as f64 * CHARACTER) + 16;
-        // A name that does not fit into what is left begins a line, and one of several lines has
-        // them for itself.
+        // A name that does not fit into the rest of a line begins a new line. A name of several lines has
+        // these lines for itself.
         if left > 8 && (left + width > edge + 16 || name.len() > 1) {
             (left, line) = (8, lines);
         }
@@ -162,7 +162,7 @@ fn places(keys: &[Key]) -> (Vec<Placed>, usize) {
     (placed, lines)
 }
 
-/// A name in parts of at most `most` characters, where possible broken after a comma or a plus.
+/// Splits a name into parts of at most `most` characters, if possible after a comma or a plus.
 fn broken(name: &str, most: usize) -> Vec<String> {
     let mut parts = vec![String::new()];
     for piece in name.split_inclusive([',', '+']) {
@@ -181,12 +181,12 @@ fn broken(name: &str, most: usize) -> Vec<String> {
     parts
 }
 
-/// The height of the legend in pixels.
+/// Returns the height of the legend in pixels.
 pub fn legend_height(keys: &[Key]) -> u32 {
     line_top(places(keys).1).cast_unsigned() + 6
 }
 
-/// Where a line of the legend begins.
+/// Returns the vertical position of a line of the legend.
 fn line_top(line: usize) -> i32 {
     i32::try_from(line).expect("a legend has a few lines") * LEGEND_LINE
 }
@@ -207,7 +207,7 @@ pub fn legend(canvas: &Canvas, keys: &[Key]) -> Drawn {
     Ok(())
 }
 
-/// A sample of the stroke, 20 pixels long.
+/// Draws a sample of the stroke, 20 pixels long.
 fn sample(canvas: &Canvas, stroke: Stroke, left: i32, middle: i32) -> Drawn {
     let style = stroke.colour.stroke_width(stroke.width);
     let (dash, gap) = stroke.dash.unwrap_or((20, 0));
@@ -221,7 +221,7 @@ fn sample(canvas: &Canvas, stroke: Stroke, left: i32, middle: i32) -> Drawn {
     Ok(())
 }
 
-/// The least and the greatest of the finite values, moved apart if they are equal; `None` without
+/// Returns the least and the greatest of the finite values, moved apart if they are equal; `None` without
 /// values.
 pub fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     let finite = values.into_iter().filter(|v| v.is_finite());

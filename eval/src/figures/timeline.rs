@@ -10,8 +10,8 @@ use super::{Figure, FigureError, draw, panels};
 use crate::data::{Entry, Role, Timeline, TimelineSeries};
 use crate::format;
 
-/// One figure per port, one panel per policy; `entries` are the policies in the order that colours
-/// follow.
+/// Draws one figure per port, one panel per policy; `entries` are the policies in the order that determines
+/// colours.
 pub fn timelines(timeline: &Timeline, entries: &[&Entry]) -> Result<Vec<Figure>, FigureError> {
     let ports: BTreeSet<u32> = timeline.series.iter().map(|series| series.port).collect();
     ports
@@ -45,7 +45,7 @@ fn of_port(entries: &[&Entry], timeline: &Timeline, port: u32) -> Result<Figure,
     )
 }
 
-/// What bars and lines are.
+/// Explanation of bars and lines.
 pub const KEY: &str = "Bars: largest queue of the bin, dark where it exceeds the smallest threshold of \
                        the bin (the coloured line; thresholds above the panel are not shown). Thin \
                        line: mean queue.";
@@ -57,10 +57,10 @@ pub struct Row<'a> {
     pub series: &'a TimelineSeries,
 }
 
-/// A figure with the panels one below the other, on the same scale.
+/// Draws a figure with the panels one below the other, on the same scale.
 ///
 /// # Errors
-/// When the drawing library refuses the figure.
+/// Fails if the drawing library refuses the figure.
 pub fn panels(
     name: &str,
     title: &str,
@@ -122,7 +122,7 @@ fn draw_panel(panel: &Canvas, timeline: &Timeline, row: &Row, top_kb: f64, last:
     Ok(())
 }
 
-/// A bar in up to two parts: the part within the threshold tinted, the part above it dark.
+/// Builds a bar in up to two parts: the part within the threshold is tinted, the part above it is dark.
 fn bar(
     left: f64,
     right: f64,
@@ -144,7 +144,7 @@ fn bar(
         .collect()
 }
 
-/// Consecutive bins whose threshold lies within the panel.
+/// Returns runs of consecutive bins whose threshold lies within the panel.
 pub fn visible_runs(thresholds: impl Iterator<Item = f64>, top: f64) -> Vec<Vec<(usize, f64)>> {
     let mut runs: Vec<Vec<(usize, f64)>> = Vec::new();
     let mut open = false;

@@ -6,20 +6,20 @@ use super::Verdict;
 use crate::data::ScenarioFacts;
 use crate::stats::Interval;
 
-/// Names the file format in `headroom.json`.
+/// Name of the file format in `headroom.json`.
 pub(super) const FORMAT: &str = "bufgym-headroom";
-/// Raised when a field changes its meaning; added fields do not raise it.
+/// Version of the file format. It rises if a field changes its meaning; added fields do not change it.
 pub(super) const VERSION: u32 = 1;
 
-/// What could be won in a scenario. Ratios are of mean FCT, trace by trace, and below 1 is
-/// better, but for those of the goodput.
+/// The possible gain in a scenario. Ratios compare mean FCT trace by trace, and lower is better, except for
+/// those of the goodput.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Headroom {
     /// Name of the file format.
     pub format: String,
     /// Version of the file format.
     pub version: u32,
-    /// The program that wrote it.
+    /// Name and version of the program that wrote the file.
     pub software: String,
     /// The scenario.
     pub scenario: ScenarioFacts,
@@ -27,35 +27,35 @@ pub struct Headroom {
     pub split: String,
     /// Seed of everything random.
     pub seed: u64,
-    /// Number of traces that results are from.
+    /// Number of traces behind the results.
     pub traces: u64,
-    /// Traces on which DT left flows unfinished; they count for nothing.
+    /// Traces on which DT left flows unfinished; the results ignore them.
     pub left_out: Vec<u64>,
-    /// Copies of each trace that choices were made on, the trace itself included.
+    /// Copies of each trace for making choices, the trace itself included.
     pub planned: u64,
-    /// Other copies of each trace that what was chosen was repeated on.
+    /// Other copies of each trace for repeating the choices.
     pub jittered: u64,
     /// Longest delay of a flow in a copy, microseconds.
     pub jitter_us: u64,
     /// Time between decisions of the search, microseconds.
     pub step_us: u64,
-    /// How far a candidate was followed, microseconds.
+    /// Time that the search followed a candidate, microseconds.
     pub horizon_us: u64,
     /// Bootstrap resamples behind every interval.
     pub resamples: usize,
-    /// Every rule to choose from, the best on the traces themselves first.
+    /// Every candidate rule, the best on the traces themselves first.
     pub rules: Vec<RuleResult>,
     /// The best single rule for all traces.
     pub best_rule: String,
-    /// The rule whose α was searched: the best one, or Dynamic Threshold where that has no α.
+    /// The rule whose α was searched: the best one, or Dynamic Threshold if the best one has no α.
     pub low_level: String,
-    /// What could be won.
+    /// The possible gains.
     pub rows: Vec<Row>,
-    /// Whether it is worth training for.
+    /// Verdict on whether training is worthwhile.
     pub verdict: Verdict,
-    /// What the measurement has cost.
+    /// Cost of the measurement.
     pub cost: Cost,
-    /// The rows trace by trace.
+    /// The rows of each trace.
     pub per_trace: Vec<TraceRow>,
 }
 
@@ -64,13 +64,13 @@ pub struct Headroom {
 pub struct RuleResult {
     /// The policy string.
     pub policy: String,
-    /// Ratio to DT (α = 1); `None` where the rule left flows unfinished on a trace.
+    /// Ratio to DT (α = 1); `None` if the rule left flows unfinished on a trace.
     pub ratio_to_dt: Option<Interval>,
-    /// Traces on which it was the best rule.
+    /// Number of traces on which it was the best rule.
     pub best_on: u64,
 }
 
-/// Something that could be had.
+/// A reference or choice that is compared with DT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowKind {
@@ -78,7 +78,7 @@ pub enum RowKind {
     Unlimited,
     /// Senders that share the links fairly at once, without queues and losses; a scale, not a bound.
     FairSenders,
-    /// The same, where the flow with the fewest bytes left comes first; no switch knows them.
+    /// Like `FairSenders`, but the flow with the fewest bytes left comes first; no switch knows these bytes.
     ShortestFirst,
     /// The best single rule for all traces.
     BestRule,
@@ -99,7 +99,7 @@ impl RowKind {
         RowKind::Search,
     ];
 
-    /// Its name in tables and sentences.
+    /// Returns the name for tables and sentences.
     pub fn title(self) -> &'static str {
         match self {
             RowKind::Unlimited => "unlimited buffer",
@@ -115,11 +115,11 @@ impl RowKind {
 /// One row: means over the traces with 95 % intervals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// What it is.
+    /// Kind of the row.
     pub row: RowKind,
-    /// Ratio to DT (α = 1) on what it was chosen on, luck included.
+    /// Ratio to DT (α = 1) on the copies for making choices, chance included.
     pub ratio_to_dt: Option<Interval>,
-    /// Ratio to DT (α = 1) on copies with other luck.
+    /// Ratio to DT (α = 1) on copies that differ by chance.
     pub jittered_ratio_to_dt: Option<Interval>,
     /// The least of those ratios over the traces.
     pub best_ratio: Option<f64>,
@@ -127,8 +127,8 @@ pub struct Row {
     pub worst_ratio: Option<f64>,
     /// Ratio to the best single rule on the same copies.
     pub jittered_ratio_to_best_rule: Option<Interval>,
-    /// Ratio of the goodput to that of DT (α = 1) on the same copies; higher is better. What was chosen
-    /// was chosen by mean FCT all the same.
+    /// Ratio of the goodput to that of DT (α = 1) on the same copies; higher is better. The choices were made
+    /// by mean FCT all the same.
     pub jittered_goodput_ratio_to_dt: Option<Interval>,
     /// Ratio of the goodput to that of the best single rule on the same copies; higher is better.
     pub jittered_goodput_ratio_to_best_rule: Option<Interval>,
@@ -164,8 +164,8 @@ impl Row {
     }
 }
 
-/// One row on one trace. Mean FCT are means over copies of the trace; a number is `None` where flows
-/// were left unfinished.
+/// One row on one trace. Mean FCT are means over copies of the trace; a number is `None` if flows were left
+/// unfinished.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceRow {
     /// Index of the trace within its split.
@@ -174,17 +174,17 @@ pub struct TraceRow {
     pub seed: u64,
     /// Flows in the trace.
     pub flows: u64,
-    /// What it is.
+    /// Kind of the row.
     pub row: RowKind,
-    /// The rule, what the search found, or how ideal senders share the links.
+    /// The rule, the result of the search, or the sharing rule of ideal senders.
     pub policy: String,
-    /// Mean FCT of DT (α = 1) on what choices were made on, ms.
+    /// Mean FCT of DT (α = 1) on the copies for making choices, ms.
     pub dt_mean_fct_ms: Option<f64>,
-    /// Mean FCT on what it was chosen on, ms.
+    /// Mean FCT on the copies for making choices, ms.
     pub mean_fct_ms: Option<f64>,
     /// Ratio of the two.
     pub ratio_to_dt: Option<f64>,
-    /// Mean FCT of DT (α = 1) on copies with other luck, ms.
+    /// Mean FCT of DT (α = 1) on copies that differ by chance, ms.
     pub jittered_dt_mean_fct_ms: Option<f64>,
     /// Mean FCT on the same copies, ms.
     pub jittered_mean_fct_ms: Option<f64>,
@@ -192,8 +192,8 @@ pub struct TraceRow {
     pub jittered_ratio_to_dt: Option<f64>,
     /// Ratio to the mean FCT of the best single rule on the same copies.
     pub jittered_ratio_to_best_rule: Option<f64>,
-    /// Goodput of DT (α = 1) on copies with other luck, bit/s: the payload of all flows over the time from
-    /// the first start to the last end.
+    /// Goodput of DT (α = 1) on copies that differ by chance, bit/s: the payload of all flows over the time
+    /// from the first start to the last end.
     pub jittered_dt_goodput_bps: Option<f64>,
     /// Goodput on the same copies, bit/s.
     pub jittered_goodput_bps: Option<f64>,
@@ -203,13 +203,13 @@ pub struct TraceRow {
     pub jittered_goodput_ratio_to_best_rule: Option<f64>,
 }
 
-/// What the measurement has cost.
+/// The cost of the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Simulations of whole traces.
     pub runs: u64,
     /// Packets that were forwarded in the forks of the searches.
     pub fork_packets: u64,
-    /// As many simulations of whole traces would have forwarded as many packets.
+    /// Number of simulations of whole traces that would forward as many packets.
     pub forks_as_runs: f64,
 }

@@ -1,9 +1,9 @@
 //! Flows on ideal senders: links shared by rule, without queues, losses and slow starts.
 //!
 //! A flow has two links, that of its sender's interface and that of its receiver's port, and both have the
-//! rate of the scenario. Between two events (a flow starts or ends) every flow has a constant rate, so
-//! that a trace is computed exactly and without packets: per event O(links · flows in progress) for fair
-//! shares, O(flows in progress · log of them) for the shortest first.
+//! rate of the scenario. Between two events (a flow starts or ends) every flow has a constant rate. So a
+//! trace is computed exactly and without packets: per event O(links · flows in progress) for fair shares, and
+//! O(n log n) for n flows in progress for the shortest first.
 //!
 //! These are scales. No buffer policy can make senders fair to each other at once, and none knows how many
 //! bytes a flow has left.
@@ -15,7 +15,7 @@ use bufgym_sim::units::Time;
 
 use super::Outcome;
 
-/// Who gets the links.
+/// The rule by which flows share the links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
     /// All flows alike: max-min fair rates (Bertsekas and Gallager, Data Networks, 2nd ed., section 6.5.2).
@@ -27,25 +27,25 @@ pub(super) enum Sharing {
 
 /// A flow in progress.
 struct Transfer {
-    /// Index of its two links.
+    /// Indices of the two links.
     links: [usize; 2],
     start: f64,
-    /// Seconds that the link needs for what is left.
+    /// Seconds that the link needs for the rest.
     left: f64,
     /// Share of the link.
     rate: f64,
 }
 
-/// What is left of a flow when it counts as done, seconds of its link: far below a bit at any rate, far
-/// above what rounding leaves behind.
+/// Rest at which a flow counts as done, seconds of its link: far below a bit at any rate, and far above
+/// rounding errors.
 const DONE: f64 = 1e-13;
 
-/// Mean FCT of the flows of a trace, and their goodput: from the start of a flow until its last byte has
-/// arrived, with headers and the propagation delay of two links, but without a handshake. `None` for a
-/// trace without flows.
+/// Returns the mean FCT of the flows of a trace, and their goodput. An FCT extends from the start of a flow
+/// until its last byte has arrived, with headers and the propagation delay of two links, but without a
+/// handshake. `None` for a trace without flows.
 ///
 /// # Panics
-/// When a trace has a host that the scenario does not have.
+/// Panics if a trace has a host that the scenario does not have.
 pub(super) fn outcome(scenario: &Scenario, trace: &Trace, sharing: Sharing) -> Option<Outcome> {
     let hosts = scenario.port_count();
     let mut waiting: Vec<(Time, usize)> = trace
@@ -113,7 +113,7 @@ fn wire_bits(scenario: &Scenario, size: u64) -> f64 {
     8.0 * (size as f64 + packets * headers as f64)
 }
 
-/// Fills the link with the least share per flow, fixes its flows, and goes on with what is left.
+/// Fills the link with the least share per flow, fixes the rates of its flows, and continues with the rest.
 fn share_fairly(active: &mut [Transfer], links: usize) {
     let (mut capacity, mut flows) = (vec![1.0_f64; links], vec![0_u32; links]);
     for flow in active.iter_mut() {
@@ -159,7 +159,8 @@ mod tests {
     use super::*;
     use bufgym_sim::traffic::FlowSpec;
 
-    /// 1 Gbit/s, 1,000 bytes of payload per packet without headers: a million bytes take 8 ms.
+    /// Returns a scenario with 1 Gbit/s and 1,000 bytes of payload per packet without headers: a million
+    /// bytes take 8 ms.
     fn scenario() -> Scenario {
         let mut scenario = Scenario::default();
         for setting in ["mss=1000", "header_bytes=0", "propagation_ns=0"] {
@@ -202,11 +203,12 @@ mod tests {
     #[test]
     fn a_flow_alone_has_its_link() {
         assert_sums(&[(0, 1, 5, 1_000_000)], [8.0, 8.0]);
-        // Two directions, and links of other hosts, are other links.
+        // Two directions, and the links of other hosts, are separate links.
         assert_sums(&[(0, 1, 0, 1_000_000), (1, 0, 0, 1_000_000)], [16.0, 16.0]);
     }
 
-    /// By hand: 1 MB and 2 MB to one port, together. Fair: the first ends at 16 ms, the second at 24 ms.
+    /// Computed manually: 1 MB and 2 MB to one port, together. Fair: the first ends at 16 ms, the second at
+    /// 24 ms.
     #[test]
     fn two_flows_share_a_port() {
         assert_sums(
@@ -215,8 +217,8 @@ mod tests {
         );
     }
 
-    /// By hand: flows A 0→2 and B 1→2 share port 2, C 1→3 shares B's interface. All rates are 1/2, and
-    /// when A (0.5 MB) is done at 8 ms, C still halves B's interface.
+    /// Computed manually: flows A 0→2 and B 1→2 share port 2, C 1→3 shares B's interface. All rates are 1/2,
+    /// and when A (0.5 MB) is done at 8 ms, C still halves B's interface.
     #[test]
     fn a_flow_has_the_share_of_its_tightest_link() {
         let flows = [
@@ -235,8 +237,8 @@ mod tests {
         assert_sums(&flows, [20.0 + 8.0, 20.0 + 4.0]);
     }
 
-    /// By hand: 2 MB and, 4 ms later, 0.5 MB to one port, which is busy until 20 ms. Then 3 MB from 30 ms
-    /// to 54 ms at another one.
+    /// Computed manually: 2 MB and, 4 ms later, 0.5 MB to one port, which is busy until 20 ms. Then 3 MB from
+    /// 30 ms to 54 ms at another port.
     #[test]
     fn goodput_is_from_the_first_start_to_the_last_end() {
         let flows = [

@@ -6,13 +6,12 @@ use bufgym_sim::rng;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
-/// The trace with the start of every flow delayed by a random time of at most `jitter`, a whole number
-/// of nanoseconds, each with the same probability. Flows that start together get the same delay, and
-/// groups that start one after the other keep their order. Everything else stays as it is.
+/// Returns the trace with the start of every flow delayed by a random time of at most `jitter`, a whole
+/// number of nanoseconds, each with the same probability. Flows that start together get the same delay, and
+/// groups that start one after the other keep their order. Everything else stays unchanged.
 ///
 /// TCP in a shared buffer is chaotic: delays much shorter than a packet's way through the network
-/// decide which packets meet a full queue. So a copy has the same traffic and other luck. `seed`,
-/// `label` and `copy` determine it.
+/// decide which packets meet a full queue. So a copy has the same traffic and differs by chance. `seed`,
 pub fn jittered(trace: &Trace, jitter: Time, seed: u64, label: &str, copy: u64) -> Trace {
     let mut rng = rng::stream(seed, label, copy);
     let groups: BTreeSet<u64> = trace.flows.iter().map(|flow| flow.start.as_ns()).collect();
@@ -21,7 +20,7 @@ pub fn jittered(trace: &Trace, jitter: Time, seed: u64, label: &str, copy: u64) 
         .into_iter()
         .map(|start| {
             let delay = rng::below(&mut rng, jitter.as_ns() + 1);
-            // A group that would overtake the one before starts just after it.
+            // A group that would overtake the previous one starts just after it.
             let moved = (start + delay).max(least);
             least = moved + 1;
             (start, moved)
@@ -43,7 +42,7 @@ mod tests {
 
     use super::*;
 
-    /// What may not change: everything but the start.
+    /// Returns everything except the start, which must not change.
     fn rest(flow: &FlowSpec) -> FlowSpec {
         FlowSpec {
             start: Time::ZERO,
@@ -89,7 +88,7 @@ mod tests {
     }
 
     proptest! {
-        /// Also where starts are closer together than the delays, and in any order.
+        /// The order also holds if starts are closer together than the delays, and in any order.
         #[test]
         fn nobody_overtakes(starts in prop::collection::vec(0u64..60, 1..30), seed in any::<u64>()) {
             let flow = |(id, &start): (usize, &u64)| FlowSpec {

@@ -25,7 +25,7 @@ const GOODPUT_HEADER: [&str; 3] = [
     "÷ best rule, other luck [95 %]",
 ];
 
-/// Rules that tables show.
+/// Number of rules that tables show.
 const SHOWN: usize = 12;
 
 /// The columns of `per_trace.csv`, in order: fields of a row in `headroom.json`.
@@ -48,7 +48,7 @@ const PER_TRACE_COLUMNS: [&str; 16] = [
     "jittered_goodput_ratio_to_best_rule",
 ];
 
-/// The tables and the verdict for the terminal.
+/// Renders the tables and the verdict for the terminal.
 pub fn render(headroom: &Headroom) -> String {
     let rows = headroom.rows.iter().map(cells);
     let goodput = headroom.rows.iter().map(goodput_cells);
@@ -71,7 +71,7 @@ pub fn render(headroom: &Headroom) -> String {
     )
 }
 
-/// The same as a page in Markdown.
+/// Renders them as a page in Markdown.
 fn page(headroom: &Headroom) -> String {
     let mut text = format!(
         "# What could be won in `{}`\n\n{}\n\n{}\n\n",
@@ -165,7 +165,7 @@ fn goodput_cells(row: &Row) -> Vec<String> {
 /// Writes `headroom.md`, `headroom.json` and `per_trace.csv` into an empty folder.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// Fails if a file cannot be written.
 pub fn write_into(headroom: &Headroom, folder: &Path) -> Result<(), OutputError> {
     let files = [
         ("headroom.md", page(headroom).into_bytes()),

@@ -1,4 +1,4 @@
-//! The rules to choose from, and which of them are the best.
+//! The candidate rules, and the selection of the best ones.
 
 use bufgym_env::control::BasePolicy;
 use bufgym_sim::switch::PolicySpec;
@@ -7,8 +7,8 @@ use bufgym_sim::switch::aqm::AqmSpec;
 use super::{MeanFct, RuleResult};
 use crate::stats::Interval;
 
-/// Dynamic Threshold with α = 2^-2 … 2^6 and the other rules that a switch could run without push-out,
-/// with their defaults; large α too where the default is small; some of them with random early drop.
+/// Dynamic Threshold with α = 2^-2 … 2^6 and the other rules that a switch could run without push-out, with
+/// their defaults; also with a large α if the default is small; some of them with random early drop.
 const STANDARD: [&str; 25] = [
     "dt:alpha=0.25",
     "dt:alpha=0.5",
@@ -37,31 +37,31 @@ const STANDARD: [&str; 25] = [
     "fab:alpha=32+random",
 ];
 
-/// Rules that run on all copies to choose on: the best ones over all traces.
+/// Number of rules that run on all copies for making choices: the best ones over all traces.
 const FINALISTS: usize = 6;
 
-/// And the best ones of each trace.
+/// Number of additional rules, the best ones of each trace.
 const OWN_FINALISTS: usize = 3;
 
-/// The rules that are always among those to choose from.
+/// Returns the rules that are always among the candidates.
 pub fn standard_rules() -> Vec<PolicySpec> {
     let parsed = |rule: &&str| rule.parse().expect("these rules have these parameters");
     STANDARD.iter().map(parsed).collect()
 }
 
-/// The low-level heuristic that a rule is with its α left open; `None` for a rule without α.
+/// Returns the low-level heuristic of a rule with its α left open; `None` for a rule without α.
 pub(super) fn searchable(rule: &PolicySpec) -> Option<BasePolicy> {
     let aqm = rule.aqm().cloned().map(AqmSpec::closed).transpose().ok()?;
     let rule = rule.clone().without("alpha").managed_by(aqm);
     rule.to_string().parse().ok()
 }
 
-/// Whether a mean FCT is less than another; one that is missing is more than all others.
+/// Returns true if one mean FCT is less than another; a missing one counts as larger than all others.
 pub(super) fn is_less(value: MeanFct, than: MeanFct) -> bool {
     value.unwrap_or(f64::INFINITY) < than.unwrap_or(f64::INFINITY)
 }
 
-/// The rule with the least mean FCT on a trace, the first of equal ones.
+/// Returns the rule with the least mean FCT on a trace, the first one if several are equal.
 pub(super) fn best_of_trace(values: &[MeanFct]) -> usize {
     let better = |best, rule: usize| match is_less(values[rule], values[best]) {
         true => rule,
@@ -70,8 +70,8 @@ pub(super) fn best_of_trace(values: &[MeanFct]) -> usize {
     (0..values.len()).fold(0, better)
 }
 
-/// The rule with the least mean over the traces of the ratio to the first rule, which has finished all
-/// of them; the first of equal ones. `values` are by trace and rule.
+/// Returns the rule with the least mean over the traces of the ratio to the first rule, which has finished
+/// all of them; the first one if several are equal. `values` are by trace and rule.
 pub(super) fn best_of_all(values: &[&[MeanFct]]) -> usize {
     let rules = values.first().map_or(0, |trace| trace.len());
     let means: Vec<MeanFct> = (0..rules)
@@ -80,8 +80,8 @@ pub(super) fn best_of_all(values: &[&[MeanFct]]) -> usize {
     best_of_trace(&means)
 }
 
-/// By trace: the rules to look at closer, in order: the first rule, which others are relative to, the
-/// best ones over all traces, and the best ones of the trace.
+/// Returns, for each trace, the rules for closer examination, in order: the first rule, which others are
+/// relative to, the best ones over all traces, and the best ones of the trace.
 pub(super) fn finalists(values: &[Vec<MeanFct>]) -> Vec<Vec<usize>> {
     let traces: Vec<&[MeanFct]> = values
         .iter()
@@ -104,7 +104,7 @@ pub(super) fn finalists(values: &[Vec<MeanFct>]) -> Vec<Vec<usize>> {
     values.iter().map(of_trace).collect()
 }
 
-/// The places of the `count` least values.
+/// Returns the indices of the `count` least values.
 fn first(values: &[MeanFct], count: usize) -> Vec<usize> {
     let mut places: Vec<usize> = (0..values.len()).collect();
     let key = |place: usize| values[place].unwrap_or(f64::INFINITY);
@@ -113,13 +113,14 @@ fn first(values: &[MeanFct], count: usize) -> Vec<usize> {
     places
 }
 
-/// By trace: ratio of a rule to the first one.
+/// Returns the ratio of a rule to the first one on each trace.
 fn ratios(values: &[&[MeanFct]], rule: usize) -> Vec<Option<f64>> {
     let ratio = |trace: &&[MeanFct]| super::ratio(trace[rule], trace[0]);
     values.iter().map(ratio).collect()
 }
 
-/// Every rule with its ratio to the first one, the best first and those that left flows unfinished last.
+/// Returns every rule with its ratio to the first one, the best first, and those that left flows unfinished
+/// last.
 pub(super) fn results(
     policies: &[PolicySpec],
     values: &[&[MeanFct]],

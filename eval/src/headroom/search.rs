@@ -1,16 +1,17 @@
 //! A greedy search over sequences of decisions, with forked simulators.
 //!
-//! Time is cut into steps. At the beginning of a step the simulation is forked once per candidate; the
-//! fork has the candidate's α for the step and those of a base policy until the horizon. The time that
-//! flows spend in the network until then, and what is estimated to follow, is the candidate's value, and
-//! the best one is put in force for the step. The estimate is that of
-//! [`ControlOptions::horizon_s`]: a flow that can only wait for its retransmission timer is charged the
-//! whole wait, the others share their port. So the horizon can be shorter than the minimum RTO. This is a rollout (Bertsekas, Tsitsiklis and Wu, "Rollout algorithms for combinatorial
-//! optimization", Journal of Heuristics 1997) with a clairvoyant model: forks see the traffic to come.
+//! Time is cut into steps. At the beginning of a step the simulation is forked once per candidate. The fork
+//! uses the candidate's α for the step, and those of a base policy until the horizon. The value of a
+//! candidate is the time that flows spend in the network until then, plus an estimate of the rest. The best
+//! candidate is put in force for the step. The estimate is that of [`ControlOptions::horizon_s`]: a flow that
+//! can only wait for its retransmission timer is charged the whole wait, and the others share their port. So
+//! the horizon can be shorter than the minimum RTO. This is a rollout (Bertsekas, Tsitsiklis and Wu, "Rollout
+//! algorithms for combinatorial optimization", Journal of Heuristics 1997) with a clairvoyant model: forks
+//! see the future traffic.
 //!
-//! The search sees one outcome of every chance, so that it chooses what happens to go well. With
-//! several members, copies of the trace that differ by chance, a candidate's value is the sum over
-//! them, and less of what is found is luck.
+//! The search sees one outcome of every chance event, so it chooses whatever happens to succeed. With several
+//! members (copies of the trace that differ by chance), a candidate's value is the sum over them, and a
+//! smaller part of the gain is chance.
 
 use bufgym_env::control::{
     ALPHAS, BasePolicy, ControlEnv, ControlOptions, Pause, RewardBaseline, TriggerMode, cell_centre,
@@ -22,13 +23,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Outcome;
 
-/// Queues whose α are also tried alone: the longest ones.
+/// Number of queues whose α is also varied individually: the longest ones.
 const BUSIEST: usize = 2;
 
-/// By how many levels they are tried up and down: a factor of four.
+/// Levels by which the α of these queues is moved up and down: a factor of four.
 const STRIDE: u8 = 2;
 
-/// Levels of α.
+/// Number of levels of α.
 pub(super) const LEVELS: u8 = 8;
 
 const _: () = assert!(LEVELS as usize == ALPHAS.len());
@@ -36,7 +37,7 @@ const _: () = assert!(LEVELS as usize == ALPHAS.len());
 /// A time constant that discounts nothing within a simulation, seconds.
 const UNDISCOUNTED_S: f64 = 1e9;
 
-/// How to search.
+/// Settings of a search.
 #[derive(Clone, Debug)]
 pub(super) struct Search<'a> {
     /// Switch, transport and traffic, with a decision at the beginning of every step.
@@ -48,18 +49,17 @@ pub(super) struct Search<'a> {
     horizon: u64,
 }
 
-/// Levels of α by port, indices into [`ALPHAS`], step by step. After the last step, those of the base
-/// are in force.
+/// Levels of α by port and step, indices into [`ALPHAS`]. After the last step, the base level is in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The same level for all ports after the last step.
     pub base: u8,
-    /// By step and port.
+    /// Levels by step and port.
     pub steps: Vec<Vec<u8>>,
 }
 
 impl Plan {
-    /// The same α all the time.
+    /// Builds a plan with the same α all the time.
     pub(super) fn fixed(base: u8) -> Plan {
         Plan {
             base,
@@ -67,7 +67,7 @@ impl Plan {
         }
     }
 
-    /// Steps whose levels differ from those of the step before.
+    /// Returns the number of steps whose levels differ from those of the previous step.
     pub fn changes(&self) -> u64 {
         let pairs = self.steps.windows(2);
         pairs.filter(|pair| pair[0] != pair[1]).count() as u64
@@ -79,11 +79,11 @@ impl Plan {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub plan: Plan,
-    /// Mean FCT of every member under the plan, ms; `None` where flows did not finish.
+    /// Mean FCT of every member under the plan, ms; `None` if flows did not finish.
     pub mean_fct_ms: Vec<Option<f64>>,
     /// Packets that were forwarded in all forks.
     pub packets: u64,
@@ -92,11 +92,11 @@ pub(super) struct Found {
 }
 
 impl<'a> Search<'a> {
-    /// A search over decisions every `step_us` microseconds, each followed for `horizon_us`, rounded
-    /// up to whole steps. Decisions are in force at once, whatever latency the scenario has.
+    /// Builds a search over decisions every `step_us` microseconds, each followed for `horizon_us`, rounded
+    /// up to whole steps. Decisions take effect at once, regardless of the latency in the scenario.
     ///
     /// # Panics
-    /// When the step is zero.
+    /// Panics if the step is zero.
     pub(super) fn new(
         scenario: &Scenario,
         low_level: &'a BasePolicy,
@@ -116,7 +116,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The policy string of the rule whose α is searched.
+    /// Returns the policy string of the rule whose α is searched.
     pub(super) fn low_level(&self) -> &str {
         &self.name
     }
@@ -130,8 +130,8 @@ impl<'a> Search<'a> {
         ControlEnv::new(&self.scenario, trace, &options)
     }
 
-    /// A simulation whose rewards add up to minus the flow time so far and what is estimated to follow,
-    /// less that with an unlimited buffer, which is the same for all forks.
+    /// Starts a simulation whose rewards sum up to minus the flow time so far and the estimate of the rest.
+    /// The flow time with an unlimited buffer is subtracted; it is the same for all forks.
     fn start_judged(&self, trace: &Trace) -> Result<ControlEnv, SimError> {
         let options = ControlOptions {
             tau_s: UNDISCOUNTED_S,
@@ -142,7 +142,7 @@ impl<'a> Search<'a> {
         self.start(trace, options)
     }
 
-    /// What the trace comes to under the plan; `None` when flows did not finish.
+    /// Returns the outcome of the trace under the plan; `None` if flows did not finish.
     pub(super) fn replay(&self, trace: &Trace, plan: &Plan) -> Result<Option<Outcome>, SimError> {
         let mut env = self.start(trace, ControlOptions::default())?;
         let ports = env.ports();
@@ -188,8 +188,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// The best candidate for the coming step, the first of equal ones, and the packets that the forks
-    /// have forwarded.
+    /// Returns the best candidate for the coming step, the first one if several are equal, and the number of
+    /// packets that the forks have forwarded.
     fn choose(&self, members: &Members, held: &[u8], base: u8) -> (Vec<u8>, u64) {
         let base = vec![base; held.len()];
         let hold = self.follow(members, held, &base);
@@ -197,7 +197,7 @@ impl<'a> Search<'a> {
         let mut packets = hold.packets;
         for candidate in candidates(held, &members.busiest()) {
             let raises_only = candidate.iter().zip(held).all(|(new, old)| new >= old);
-            // Nothing was dropped in the step: a higher threshold changes nothing.
+            // If nothing was dropped in the step, a higher threshold changes nothing.
             if !hold.dropped && raises_only {
                 continue;
             }
@@ -245,19 +245,19 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What became of a candidate.
+/// The outcome of a candidate.
 #[derive(Clone, Copy, Default)]
 struct Followed {
     /// Time that flows spend in the network, in units of the reward, less a constant.
     flow_time: f64,
-    /// Whether packets were lost in the step.
+    /// True if packets were lost in the step.
     dropped: bool,
     packets: u64,
 }
 
-/// Simulations that are under the same decisions.
+/// Simulations under the same decisions.
 struct Members {
-    /// Each with whether it waits for a decision; else it has ended.
+    /// Each simulation with true if it waits for a decision, or false if it has ended.
     envs: Vec<(ControlEnv, bool)>,
 }
 
@@ -291,8 +291,8 @@ impl Members {
         }
     }
 
-    /// The ports with the longest queues, summed over the members, the longest first; empty queues are
-    /// left out.
+    /// Returns the ports with the longest queues, summed over the members, the longest first; empty queues
+    /// are left out.
     fn busiest(&self) -> Vec<usize> {
         let mut lengths: Vec<(u64, usize)> = (0..self.ports())
             .map(|port| {
@@ -323,8 +323,8 @@ impl Members {
     }
 }
 
-/// What is tried beside the levels held: every level on all ports, and other levels on one of the
-/// busiest ports. No candidate is there twice.
+/// Returns the alternatives to the current levels: every level on all ports, and other levels on one of the
+/// busiest ports. No candidate occurs twice.
 fn candidates(held: &[u8], busiest: &[usize]) -> Vec<Vec<u8>> {
     let shared = (0..LEVELS).map(|level| vec![level; held.len()]);
     let single = busiest.iter().flat_map(|&port| {
@@ -378,7 +378,7 @@ mod tests {
         Search::new(scenario, low_level, 20_000, 300_000)
     }
 
-    /// A fixed plan is the rule with that α, from the first packet on.
+    /// A fixed plan equals the rule with that α, from the first packet on.
     #[test]
     fn a_fixed_plan_is_the_rule_itself() {
         let scenario = crowded();
@@ -400,7 +400,7 @@ mod tests {
         }
     }
 
-    /// What was found is what the plan does, on the trace itself and bit for bit.
+    /// The result of the search equals a replay of the plan on the trace itself, bit by bit.
     #[test]
     fn a_plan_can_be_replayed() {
         let scenario = crowded();
@@ -450,7 +450,7 @@ mod tests {
         assert_eq!(found.len(), 7 + 2);
         assert!(!found.contains(&held));
         assert!(found.contains(&vec![3, 5, 3]) && found.contains(&vec![3, 1, 3]));
-        // At an end of the range, up is what is held.
+        // At the end of the range, a move up equals the current levels.
         assert_eq!(candidates(&[7, 7], &[0]).len(), 7 + 1);
     }
 }

@@ -26,7 +26,7 @@ fn rows(headroom: &Headroom, row: RowKind) -> Vec<&TraceRow> {
     rows.filter(|found| found.row == row).collect()
 }
 
-/// On what it was made for, a searched sequence is never worse than any rule.
+/// On the traces it was chosen on, a searched sequence is never worse than any rule.
 #[test]
 fn a_search_is_never_worse_than_what_it_started_from() {
     let rules = ["dt:alpha=8", "dt:alpha=32", "cs", "fab"];
@@ -66,7 +66,7 @@ fn ideal_senders_are_faster_than_any() {
     }
 }
 
-/// The ratios of the rows are those of single simulations of the same traces.
+/// The ratios of the rows equal those of single simulations of the same traces.
 #[test]
 fn rows_are_what_the_simulations_say() {
     let config = config(&CROWDED, &["dt:alpha=8"]);

@@ -1,4 +1,4 @@
-//! Whether there is anything to win, decided from the intervals.
+//! Decides from the intervals whether a gain is possible.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,19 +9,19 @@ use crate::stats::Interval;
 /// The least gain over the best single rule that counts, as a share of its mean FCT.
 pub const LEAST_GAIN: f64 = 0.01;
 
-/// Whether there is anything to win beyond the best single rule.
+/// The verdict on whether a gain over the best single rule is possible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// No row is better than the best single rule, on copies with other luck, by [`LEAST_GAIN`] and
-    /// beyond chance.
+    /// True if no row is better than the best single rule, on copies that differ by chance, by more than
+    /// [`LEAST_GAIN`] and significantly.
     pub nothing_to_win: bool,
-    /// The rows that are.
+    /// The rows that are better by that much.
     pub better: Vec<RowKind>,
-    /// The same in sentences.
+    /// The verdict in sentences.
     pub text: String,
 }
 
-/// What is compared with the best single rule.
+/// The rows that are compared with the best single rule.
 const RIVALS: [RowKind; 3] = [
     RowKind::Unlimited,
     RowKind::BestRuleOfTrace,
@@ -29,7 +29,7 @@ const RIVALS: [RowKind; 3] = [
 ];
 
 impl Verdict {
-    /// The verdict on rows; `best_rule` names the best single rule.
+    /// Returns the verdict on rows; `best_rule` names the best single rule.
     pub(super) fn of(best_rule: &str, rows: &[Row]) -> Verdict {
         let row = |kind: RowKind| rows.iter().find(|row| row.row == kind);
         let gain = |kind: RowKind| row(kind)?.jittered_ratio_to_best_rule;
@@ -61,7 +61,7 @@ impl Verdict {
     }
 }
 
-/// Whether a ratio is below 1 by more than [`LEAST_GAIN`], and beyond chance.
+/// Returns true if a ratio is below 1 significantly and by more than [`LEAST_GAIN`].
 fn is_worth(ratio: Interval) -> bool {
     ratio.is_below_one() && ratio.mean < 1.0 - LEAST_GAIN
 }

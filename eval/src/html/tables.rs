@@ -18,7 +18,7 @@ struct Column {
     cell: Box<dyn Fn(&PolicySummary) -> Cell>,
 }
 
-/// A column of cells that may have a detail or a class.
+/// Builds a column of cells that may have a detail or a class.
 fn cells(
     head: &'static str,
     unit: &'static str,
@@ -28,7 +28,7 @@ fn cells(
     Column { head, unit, cell }
 }
 
-/// A column of plain texts.
+/// Builds a column of plain texts.
 fn texts(
     head: &'static str,
     unit: &'static str,
@@ -37,7 +37,7 @@ fn texts(
     cells(head, unit, move |policy| plain(text(policy)))
 }
 
-/// A column for each metric of a group.
+/// Builds a column for each metric of a group.
 fn of_group<G: 'static>(
     columns: &'static [metric::Column<G>],
     group: fn(&PolicySummary) -> &G,
@@ -65,7 +65,7 @@ fn plain(value: String) -> Cell {
     }
 }
 
-/// A ratio with its interval, coloured where the interval excludes 1.
+/// Builds a cell for a ratio with its interval, coloured if the interval excludes 1.
 fn ratio_cell(ratio: Option<Interval>) -> Cell {
     let class = match ratio {
         Some(ratio) if ratio.is_below_one() => "wins",
@@ -79,7 +79,8 @@ fn ratio_cell(ratio: Option<Interval>) -> Cell {
     }
 }
 
-/// A ratio of a policy to DT. That of DT itself has no interval, and that of the reference no colour.
+/// Builds a cell for a ratio of a policy to DT. DT's own ratio has no interval, and that of the reference has
+/// no colour.
 fn policy_ratio(policy: &PolicySummary, ratio: Option<Interval>) -> Cell {
     match policy.entry.role {
         Role::Baseline => plain(format::ratio(ratio.map(|r| r.mean))),
@@ -91,7 +92,7 @@ fn policy_ratio(policy: &PolicySummary, ratio: Option<Interval>) -> Cell {
     }
 }
 
-/// The same cell where higher is better.
+/// Swaps the colours of a cell for a metric whose higher values are better.
 fn higher_is_better(cell: Cell) -> Cell {
     let class = match cell.class {
         "wins" => "loses",
@@ -101,7 +102,7 @@ fn higher_is_better(cell: Cell) -> Cell {
     Cell { class, ..cell }
 }
 
-/// A label or a policy string that may break after each part of a path.
+/// Renders a label or a policy string that may break after each part of a path.
 fn name(policy: &str) -> Markup {
     html! {
         @for part in policy.split_inclusive([':', '/', ',']) { (part) wbr; }
@@ -117,7 +118,7 @@ fn role_class(role: Role) -> &'static str {
     }
 }
 
-/// A table that scrolls sideways where it does not fit. `heads` are the headings of the columns with
+/// Renders a table that scrolls sideways if it does not fit. `heads` are the headings of the columns with
 /// their units.
 pub(crate) fn scrolling(
     label: &str,
@@ -142,7 +143,7 @@ pub(crate) fn scrolling(
     }
 }
 
-/// A section with one table.
+/// Renders a section with one table.
 fn section(title: &str, caption: &str, heads: &[(&str, &str)], rows: &Markup) -> Markup {
     html! {
         section {
@@ -152,7 +153,7 @@ fn section(title: &str, caption: &str, heads: &[(&str, &str)], rows: &Markup) ->
     }
 }
 
-/// A section with a table of one row per policy.
+/// Renders a section with a table of one row per policy.
 fn by_policy(evaluation: &Evaluation, title: &str, caption: &str, columns: &[Column]) -> Markup {
     let mut heads = vec![("Policy", "")];
     heads.extend(columns.iter().map(|column| (column.head, column.unit)));
@@ -177,7 +178,7 @@ fn data_cell(cell: &Cell) -> Markup {
     }
 }
 
-/// The main table.
+/// Renders the main table.
 pub fn comparison(evaluation: &Evaluation) -> Markup {
     let interval = "95 % interval";
     let columns = [
@@ -205,7 +206,7 @@ pub fn comparison(evaluation: &Evaluation) -> Markup {
     by_policy(evaluation, "Comparison", caption, &columns)
 }
 
-/// The policies in full.
+/// Renders the policies in full.
 pub fn policies(evaluation: &Evaluation) -> Markup {
     let heads = [("Label", ""), ("Policy", ""), ("Origin", "")];
     let rows = html! {
@@ -232,7 +233,7 @@ fn origin(entry: &Entry) -> &str {
     }
 }
 
-/// The text, except for the baseline, which is not compared with itself.
+/// Returns the text, except for the baseline, which is not compared with itself.
 fn not_baseline(policy: &PolicySummary, text: String) -> String {
     match policy.entry.role {
         Role::Baseline => format::NONE.to_string(),
@@ -249,7 +250,7 @@ fn best_and_worst(policy: &PolicySummary) -> String {
     format!("{best} · {worst}")
 }
 
-/// FCT percentiles and slowdowns by class.
+/// Renders FCT percentiles and slowdowns by class.
 pub fn completion_times(evaluation: &Evaluation) -> Markup {
     let (times, slowdown) = AllFlows::COLUMNS.split_at(4);
     let columns: Vec<Column> = of_group(times, |p| &p.all_flows)
@@ -266,7 +267,7 @@ pub fn completion_times(evaluation: &Evaluation) -> Markup {
     )
 }
 
-/// Slowdowns by class of flows, each beside its ratio to DT's; nothing for a single switch.
+/// Renders slowdowns by class of flows, each next to its ratio to DT's; nothing for a single switch.
 pub fn slowdowns(evaluation: &Evaluation) -> Markup {
     if evaluation.scenario.switches < 2 {
         return html! {};
@@ -287,8 +288,8 @@ pub fn slowdowns(evaluation: &Evaluation) -> Markup {
     by_policy(evaluation, "Slowdowns by class", caption, &columns)
 }
 
-/// Pauses, lossless losses and occupancy, each beside its ratio to DT's; nothing where no packet is
-/// lossless.
+/// Renders pauses, lost lossless packets and occupancy, each next to its ratio to DT's; nothing if no packet
+/// is lossless.
 pub fn lossless(evaluation: &Evaluation) -> Markup {
     if !evaluation.has_lossless() {
         return html! {};
@@ -327,7 +328,7 @@ pub fn lossless(evaluation: &Evaluation) -> Markup {
     by_policy(evaluation, "Pauses and lossless packets", caption, &columns)
 }
 
-/// What the policies do for objectives other than FCT: the metric of each, and its ratio to DT's.
+/// Renders the metric of each objective other than FCT, and its ratio to DT's.
 pub fn objectives(evaluation: &Evaluation) -> Markup {
     let ratios = ObjectiveRatios::COLUMNS.into_iter().map(|column| {
         let higher = column.metric.higher_is_better();
@@ -349,7 +350,7 @@ pub fn objectives(evaluation: &Evaluation) -> Markup {
     by_policy(evaluation, "Other objectives", caption, &columns)
 }
 
-/// What happens in the buffer.
+/// Renders metrics of the buffer.
 pub fn buffer(evaluation: &Evaluation) -> Markup {
     let columns = [
         texts("Drops", "packets", |p| format::count(p.drops)),
@@ -371,7 +372,7 @@ pub fn buffer(evaluation: &Evaluation) -> Markup {
     by_policy(evaluation, "Buffer and losses", caption, &columns)
 }
 
-/// The share of the buffer in use; none for the unlimited buffer, which never fills.
+/// Formats the share of the buffer in use; none for the unlimited buffer, which never fills.
 fn occupancy(policy: &PolicySummary) -> String {
     match policy.entry.role {
         Role::Reference => format::NONE.to_string(),
@@ -386,7 +387,7 @@ fn decisions(policy: &PolicySummary) -> String {
     }
 }
 
-/// Learned policies against the rules; nothing without learned policies.
+/// Renders learned policies against the rules; nothing without learned policies.
 pub fn versus(evaluation: &Evaluation) -> Markup {
     if evaluation.versus.is_empty() {
         return html! {};
@@ -413,7 +414,7 @@ pub fn versus(evaluation: &Evaluation) -> Markup {
     section("Learned policies against each rule", caption, &heads, &rows)
 }
 
-/// Networks whose trainings differ in the seed only; nothing where there are none.
+/// Renders groups of networks whose trainings differ in the seed only; nothing if there are none.
 pub fn seeds(evaluation: &Evaluation) -> Markup {
     if evaluation.seeds.is_empty() {
         return html! {};
@@ -444,7 +445,7 @@ pub fn seeds(evaluation: &Evaluation) -> Markup {
     section("Over seeds", caption, &heads, &rows)
 }
 
-/// Traces whose flows start one by one and those whose flows start in groups; nothing where all traces
+/// Renders traces whose flows start one by one and traces whose flows start in groups; nothing if all traces
 /// are alike.
 pub fn by_arrivals(evaluation: &Evaluation) -> Markup {
     let Some(first) = evaluation.policies.first() else {
@@ -480,7 +481,7 @@ pub fn by_arrivals(evaluation: &Evaluation) -> Markup {
     by_policy(evaluation, "By arrivals", &caption, &columns)
 }
 
-/// The traces that a policy failed; nothing where there are none.
+/// Renders the traces that a policy failed; nothing if there are none.
 pub fn failures(evaluation: &Evaluation) -> Markup {
     if evaluation.failures().next().is_none() {
         return html! {};

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::{IsolatedPorts, Metric};
 use crate::stats::{self, Interval};
 
-/// How a table shows one metric of the group `G`.
+/// A table column for one metric of the group `G`.
 #[derive(Clone, Copy, Debug)]
 pub struct Column<G> {
     /// Heading.
     pub title: &'static str,
-    /// Unit of the numbers shown, or a remark in its place.
+    /// Unit of the numbers shown, or a remark instead.
     pub unit: &'static str,
-    /// What the field is multiplied by to get the number shown.
+    /// Factor from the field to the number shown.
     pub scale: f64,
     /// Reads the field.
     pub field: fn(&G) -> Option<f64>,
@@ -45,8 +45,8 @@ macro_rules! metrics {
                 field: |group| group.$field,
             }),*];
 
-            /// The metrics of one run; `None` where there is no number. `ports` belongs to the trace
-            /// of the run; without it there is no port slowdown.
+            /// Returns the metrics of one run; `None` if there is no number. `ports` belongs to the trace of
+            /// the run; without it there is no port slowdown.
             pub fn of(outcome: &Outcome, ports: Option<&IsolatedPorts>) -> $group {
                 let number = |value: fn(&Outcome, Option<&IsolatedPorts>) -> f64| {
                     Some(value(outcome, ports)).filter(|value| value.is_finite())
@@ -54,7 +54,7 @@ macro_rules! metrics {
                 $group { $($field: number($value),)* }
             }
 
-            /// Means over traces. Traces without a number are left out of the mean.
+            /// Returns means over traces. Traces without a number are left out of the mean.
             pub fn mean(of_traces: &[$group]) -> $group {
                 let mean = |field: fn(&$group) -> Option<f64>| {
                     stats::finite_mean(of_traces.iter().filter_map(field))
@@ -141,12 +141,12 @@ metrics! {
 }
 
 metrics! {
-    /// Pauses, losses and occupancy where some packets are not to be lost; nothing where all may be.
+    /// Pauses, losses and occupancy if some packets are lossless; nothing if all are lossy.
     LosslessMetrics {
         /// Pauses that switches have begun.
         #[serde(skip_serializing_if = "Option::is_none")]
         pauses: "Pauses", "per trace", |run, _| run.summary.pauses as f64;
-        /// Their lengths together, milliseconds.
+        /// Total length of the pauses, milliseconds.
         #[serde(skip_serializing_if = "Option::is_none")]
         paused_ms: "Paused", "ms per trace", |run, _| run.summary.paused_ms;
         /// Lossless packets that were lost.
@@ -155,25 +155,25 @@ metrics! {
         /// 99th percentile over time of the lossless packets in the leaves' buffers, as a share of them.
         #[serde(skip_serializing_if = "Option::is_none")]
         p99_lossless_occupancy: "Lossless p99", "% of the buffer" * 100.0, |run, _| run.summary.p99_lossless_occupancy;
-        /// The same of lossy packets.
+        /// 99th percentile over time of the lossy packets in the leaves' buffers, as a share of them.
         #[serde(skip_serializing_if = "Option::is_none")]
         p99_lossy_occupancy: "Lossy p99", "% of the buffer" * 100.0, |run, _| run.summary.p99_lossy_occupancy;
     }
 }
 
 /// Geometric means over traces of a policy's metrics over those of another one on the same traces, with 95 %
-/// bootstrap intervals ([`stats::bootstrap_geometric_ratio`]); `None` where a trace has no such metric. Lower
-/// is better, except for goodput.
+/// bootstrap intervals ([`stats::bootstrap_geometric_ratio`]); `None` if a trace has no such metric. Lower is
+/// better, except for goodput.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PairedObjectives {
-    /// Of the lost data packets per delivered one.
+    /// Ratio of the lost data packets per delivered one.
     pub loss_ratio: Option<Interval>,
-    /// Of the goodput; higher is better.
+    /// Ratio of the goodput; higher is better.
     pub goodput_ratio: Option<Interval>,
-    /// Of the 99th percentile of the queueing delay.
+    /// Ratio of the 99th percentile of the queueing delay.
     pub p99_queueing_delay_ratio: Option<Interval>,
-    /// Of the variance of port slowdowns.
+    /// Ratio of the variance of port slowdowns.
     pub port_slowdown_variance_ratio: Option<Interval>,
 }
 
@@ -194,8 +194,9 @@ impl PairedObjectives {
         }
     }
 
-    /// The ratio of an objective's metric, below 1 if the policy is better; `None` for mean FCT, which
-    /// comparisons have by itself, and for slowdowns, whose ratios are [others](super::SlowdownRatios).
+    /// Returns the ratio of an objective's metric, below 1 if the policy is better. Returns `None` for mean
+    /// FCT, which comparisons have separately, and for slowdowns, which have
+    /// [their own ratios](super::SlowdownRatios).
     pub fn of_metric(&self, metric: Metric) -> Option<Interval> {
         match metric {
             Metric::MeanFct
@@ -212,7 +213,7 @@ impl PairedObjectives {
 
 type Field = fn(&ObjectiveMetrics) -> Option<f64>;
 
-/// One metric of every trace; `None` if a trace has no such metric.
+/// Returns one metric of every trace; `None` if a trace has no such metric.
 fn values(of: &[ObjectiveMetrics], field: Field) -> Option<Vec<f64>> {
     of.iter().map(field).collect()
 }
@@ -227,32 +228,32 @@ fn geometric_ratio(
     stats::bootstrap_geometric_ratio(&own, &others, resamples, seed)
 }
 
-/// A policy's means over DT's (α = 1), with 95 % bootstrap intervals over the traces; `None` where
-/// DT's is zero. Lower is better, except for goodput.
+/// A policy's means over DT's (α = 1), with 95 % bootstrap intervals over the traces; `None` if DT's mean is
+/// zero. Lower is better, except for goodput.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ObjectiveRatios {
-    /// Of the lost data packets per delivered one.
+    /// Ratio of the lost data packets per delivered one.
     pub loss_ratio_to_dt: Option<Interval>,
-    /// Of the goodput; higher is better.
+    /// Ratio of the goodput; higher is better.
     pub goodput_ratio_to_dt: Option<Interval>,
-    /// Of the 99th percentile of the queueing delay.
+    /// Ratio of the 99th percentile of the queueing delay.
     pub p99_queueing_delay_ratio_to_dt: Option<Interval>,
-    /// Of the variance of port slowdowns.
+    /// Ratio of the variance of port slowdowns.
     pub port_slowdown_variance_ratio_to_dt: Option<Interval>,
     /// Geometric mean over traces of the variance of port slowdowns over DT's: the ratio of means above
     /// follows the few traces with the largest variances.
     pub port_slowdown_variance_geometric_ratio_to_dt: Option<Interval>,
 }
 
-/// How tables show one field of [`ObjectiveRatios`].
+/// A table column for one field of [`ObjectiveRatios`].
 #[derive(Clone, Copy, Debug)]
 pub struct RatioColumn {
-    /// Whose ratio it is.
+    /// The metric of the ratio.
     pub metric: Metric,
-    /// Heading beside the metric's own column.
+    /// Heading next to the metric's own column.
     pub title: &'static str,
-    /// Heading where the ratio stands alone.
+    /// Heading for a ratio without the metric's own column.
     pub full_title: &'static str,
     /// Reads the field.
     pub field: fn(&ObjectiveRatios) -> Option<Interval>,

@@ -1,45 +1,45 @@
-//! Pauses and occupancy where some packets are not to be lost, relative to DT's on the same traces: what
-//! Reverie (NSDI 2024, §4) is judged by beside slowdowns.
+//! Pauses and occupancy if some packets are lossless, relative to DT's on the same traces. Besides slowdowns,
+//! these are the criteria for Reverie (NSDI 2024, §4).
 
 use serde::{Deserialize, Serialize};
 
 use super::LosslessMetrics;
 use crate::stats::{self, Interval};
 
-/// A policy's means over DT's (α = 1), with 95 % bootstrap intervals over the traces; `None` where DT's is
+/// A policy's means over DT's (α = 1), with 95 % bootstrap intervals over the traces; `None` if DT's mean is
 /// zero. Lower is better, except that a lossless packet in the buffer is one that was not paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LosslessRatios {
-    /// Of the number of pauses.
+    /// Ratio of the number of pauses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pauses_ratio_to_dt: Option<Interval>,
-    /// Of the paused time.
+    /// Ratio of the paused time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_ratio_to_dt: Option<Interval>,
-    /// Of the lossless packets that were lost.
+    /// Ratio of the lossless packets that were lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drops_lossless_ratio_to_dt: Option<Interval>,
-    /// Of the 99th percentile of what lossless packets take of the buffers.
+    /// Ratio of the 99th percentile of the share of the buffers that lossless packets take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_lossless_occupancy_ratio_to_dt: Option<Interval>,
-    /// The same of lossy packets.
+    /// Ratio of the 99th percentile of the share of the buffers that lossy packets take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_lossy_occupancy_ratio_to_dt: Option<Interval>,
 }
 
-/// How tables show the ratio of one metric.
+/// A table column for the ratio of one metric.
 #[derive(Clone, Copy, Debug)]
 pub struct LosslessColumn {
-    /// Heading where it stands with its ratio alone.
+    /// Heading for the metric with its ratio.
     pub title: &'static str,
-    /// Whether a smaller value is better.
+    /// True if a smaller value is better.
     pub lower_is_better: bool,
-    /// Whether it is a share of the buffer, which the unlimited one has none of.
+    /// True if the metric is a share of the buffer, which does not exist for the unlimited buffer.
     pub is_share: bool,
     /// Reads the metric.
     pub field: fn(&LosslessMetrics) -> Option<f64>,
-    /// Reads its ratio to DT's.
+    /// Reads the ratio to DT's.
     pub ratio: fn(&LosslessRatios) -> Option<Interval>,
 }
 
@@ -94,7 +94,7 @@ mod tests {
         pauses.iter().map(run).collect()
     }
 
-    /// 6 over 8, a trace without pauses included; of zero there is no ratio.
+    /// The ratio is 6 over 8, a trace without pauses included; there is no ratio to zero.
     #[test]
     fn ratios_are_those_of_means() {
         let ratios = LosslessRatios::of(&runs(&[6.0, 0.0]), &runs(&[4.0, 4.0]), 100, 1);
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(means.pauses, Some(3.0));
     }
 
-    /// Files of scenarios without lossless priorities are what they were.
+    /// Files of scenarios without lossless priorities stay unchanged.
     #[test]
     fn what_is_not_measured_is_not_written() {
         let metrics = serde_json::to_string(&LosslessMetrics::default()).unwrap();

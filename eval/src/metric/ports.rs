@@ -18,7 +18,7 @@ impl IsolatedPorts {
     /// on the number of threads.
     ///
     /// # Errors
-    /// When the scenario is invalid or the trace does not fit it.
+    /// Fails if the scenario is invalid or the trace does not fit it.
     pub fn measure(scenario: &Scenario, trace: &Trace) -> Result<IsolatedPorts, SimError> {
         let mean_fct_ms = (0..scenario.port_count())
             .into_par_iter()
@@ -30,9 +30,9 @@ impl IsolatedPorts {
         Ok(IsolatedPorts { mean_fct_ms })
     }
 
-    /// The port slowdowns in a run of the whole trace, for every active port in order: mean FCT of the
-    /// flows to the port over their mean FCT without the other ports' flows. `None` where a flow did
-    /// not finish in either run.
+    /// Returns the port slowdowns in a run of the whole trace, for every active port in order: mean FCT of
+    /// the flows to the port over their mean FCT without the other ports' flows. `None` if a flow did not
+    /// finish in either run.
     pub fn slowdowns(&self, records: &[FlowRecord]) -> Option<Vec<f64>> {
         let topology = OneSwitch {
             ports: self.mean_fct_ms.len(),
@@ -52,7 +52,7 @@ impl IsolatedPorts {
     }
 }
 
-/// The mean FCT; NaN if a flow did not finish or there is no flow.
+/// Returns the mean FCT; NaN if a flow did not finish or there is no flow.
 fn mean_fct_ms<'a>(records: impl Iterator<Item = &'a FlowRecord>) -> f64 {
     let (mut sum, mut flows) = (0.0, 0_u64);
     for record in records {

@@ -1,5 +1,5 @@
-//! Slowdowns by class of flows, relative to DT's on the same traces: what networks of several switches
-//! are judged by (ABM, SIGCOMM 2022, §4; Credence, NSDI 2024, §4).
+//! Slowdowns by class of flows, relative to DT's on the same traces. These are the criteria for networks of
+//! several switches (ABM, SIGCOMM 2022, §4; Credence, NSDI 2024, §4).
 
 use serde::{Deserialize, Serialize};
 
@@ -9,43 +9,43 @@ use crate::stats::{self, Interval};
 /// The slowdowns of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Slowdowns {
-    /// Of all flows.
+    /// Slowdowns of all flows.
     pub all: AllFlows,
     /// Means by class.
     pub classes: ClassSlowdowns,
-    /// In-cast flows, and tails by class.
+    /// Slowdowns of in-cast flows, and tails by class.
     pub tails: SlowdownTails,
 }
 
-/// Means over traces of a policy's slowdowns over those of DT (α = 1) on the same trace, with 95 %
-/// bootstrap intervals; `None` where no trace has such flows. Lower is better.
+/// Means over traces of a policy's slowdowns over those of DT (α = 1) on the same trace, with 95 % bootstrap
+/// intervals; `None` if no trace has such flows. Lower is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SlowdownRatios {
-    /// Of the mean slowdown of all flows.
+    /// Ratio of the mean slowdown of all flows.
     pub mean_slowdown_ratio_to_dt: Option<Interval>,
-    /// Of the mean of in-cast flows.
+    /// Ratio of the mean slowdown of in-cast flows.
     pub incast_mean_slowdown_ratio_to_dt: Option<Interval>,
-    /// Of the 99th percentile of in-cast flows.
+    /// Ratio of the 99th percentile of the slowdown of in-cast flows.
     pub incast_p99_slowdown_ratio_to_dt: Option<Interval>,
-    /// Of the mean of short flows.
+    /// Ratio of the mean slowdown of short flows.
     pub short_mean_slowdown_ratio_to_dt: Option<Interval>,
-    /// Of the 99th percentile of short flows.
+    /// Ratio of the 99th percentile of the slowdown of short flows.
     pub short_p99_slowdown_ratio_to_dt: Option<Interval>,
-    /// Of the mean of long flows.
+    /// Ratio of the mean slowdown of long flows.
     pub long_mean_slowdown_ratio_to_dt: Option<Interval>,
-    /// Of the 99th percentile of long flows.
+    /// Ratio of the 99th percentile of the slowdown of long flows.
     pub long_p99_slowdown_ratio_to_dt: Option<Interval>,
 }
 
-/// How tables show one slowdown and its ratio.
+/// A table column for one slowdown and its ratio.
 #[derive(Clone, Copy, Debug)]
 pub struct SlowdownColumn {
     /// Heading.
     pub title: &'static str,
     /// Reads the slowdown.
     pub field: fn(&Slowdowns) -> Option<f64>,
-    /// Reads its ratio to DT's.
+    /// Reads the ratio to DT's.
     pub ratio: fn(&SlowdownRatios) -> Option<Interval>,
 }
 
@@ -69,8 +69,8 @@ impl SlowdownRatios {
             field: |s| s.tails.long_p99_slowdown, ratio: |r| r.long_p99_slowdown_ratio_to_dt },
     ];
 
-    /// Compares a policy with DT on the same traces, given in the same order. A trace without such
-    /// flows is left out.
+    /// Compares a policy with DT on the same traces, given in the same order. Leaves out traces without such
+    /// flows.
     pub fn of(
         policy: &[Slowdowns],
         dt: &[Slowdowns],
@@ -113,7 +113,7 @@ mod tests {
         values.iter().map(run).collect()
     }
 
-    /// 8/4 and 3/6; the trace without in-cast flows does not count.
+    /// The mean is over 8/4 and 3/6; the trace without in-cast flows does not count.
     #[test]
     fn ratios_are_means_over_traces_in_pairs() {
         let (own, dt) = (

@@ -5,7 +5,7 @@ use bufgym_sim::units::Time;
 
 use super::*;
 
-/// One segment each, all at the same time: (source, destination).
+/// Builds a trace of one segment per flow, all at the same time: (source, destination).
 fn trace(flows: &[(u32, u32)]) -> Trace {
     let flow = |(id, &(src, dst))| FlowSpec {
         id,
@@ -134,7 +134,7 @@ fn dt_is_its_own_measure() {
         ] {
             let found = compare(metric, &dt, &dt, 100);
             let same = if metric == Metric::Goodput && dt[0].value == 0.0 {
-                // No bytes delivered at all.
+                // No bytes were delivered at all.
                 continue;
             } else {
                 1.0
@@ -182,7 +182,7 @@ fn who_does_not_finish_loses() {
     }
 }
 
-/// Classes of flows that a trace does not have leave out their tails.
+/// If a trace does not have a class of flows, the mean leaves out its tail.
 #[test]
 fn tails_of_slowdown_are_a_geometric_mean_of_what_there_is() {
     let mut outcome = run(&Scenario::default(), &trace(&[(2, 0), (3, 0)]));
@@ -195,7 +195,7 @@ fn tails_of_slowdown_are_a_geometric_mean_of_what_there_is() {
     assert!((value(16.0, 2.0) - 4.0).abs() < 1e-12);
     assert!((value(f64::NAN, 8.0) - 4.0).abs() < 1e-12);
     assert!((value(f64::NAN, f64::NAN) - 2.0).abs() < 1e-12);
-    // Half and twice of DT's are no change in the mean.
+    // Half of DT's value and twice of it cancel out in the mean.
     let own = samples(&[(1.0, 1.0), (40.0, 1.0)]);
     let dt = samples(&[(2.0, 1.0), (20.0, 1.0)]);
     let found = compare(Metric::SlowdownTails, &own, &dt, 0);

@@ -24,17 +24,17 @@ const PRESET: &str = "abm-artefact";
 const DT: &str = "dt:alpha=0.5";
 const ABM: &str = "abm";
 
-/// Control factors of queues 0 to 7 in the artefact.
+/// Control factors of queues 0 to 7 in the authors' published code.
 const ARTEFACT_ALPHAS: [&str; 8] = [
     "1", "0.5", "0.5", "0.5", "0.125", "0.0625", "0.03125", "0.015625",
 ];
 
-/// The setting that gives so many queues their control factors of the artefact.
+/// Returns the setting that gives the given number of queues their control factors of the published code.
 fn artefact_alphas(queues: usize) -> String {
     format!("queue_alpha={}", ARTEFACT_ALPHAS[..queues].join(","))
 }
 
-/// A policy of the paper without its own α, where queues have theirs.
+/// Returns a policy of the paper without its own α, for queues that have theirs.
 fn without_alpha(policy: &str) -> &str {
     policy.split(':').next().unwrap_or(policy)
 }
@@ -110,7 +110,7 @@ fn notes(config: &FabricConfig) -> Vec<String> {
     notes
 }
 
-/// The paper's policies in Fig. 6 and 7.
+/// Returns the paper's policies in Fig. 6 and 7.
 fn policies() -> Vec<Series> {
     vec![
         Series::new("DT", DT),
@@ -121,7 +121,7 @@ fn policies() -> Vec<Series> {
     ]
 }
 
-/// Settings of a figure.
+/// Returns the settings of a figure.
 fn settings(of: &[&str]) -> Vec<String> {
     of.iter().map(|setting| (*setting).to_owned()).collect()
 }

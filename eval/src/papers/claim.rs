@@ -1,4 +1,4 @@
-//! What a paper says about one number or one order, and what we measured.
+//! A paper's claim about one number or one order, and the measured value.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::verdict::{Grade, Verdict, grade};
 use crate::stats::{Interval, Spread};
 
-/// Where the paper's value comes from.
+/// The source of the paper's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -25,7 +25,7 @@ impl Kind {
     /// All kinds, in the order of the page.
     pub const ALL: [Kind; 4] = [Kind::Text, Kind::Data, Kind::Derived, Kind::Order];
 
-    /// Its name in files.
+    /// Returns the name for files.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Text => "text",
@@ -57,7 +57,7 @@ pub enum Target {
     Between(f64, f64),
     /// A ranking, in words.
     Order(&'static str),
-    /// The paper says too little to compare with: why.
+    /// The paper says too little for a comparison; contains the reason.
     Open(&'static str),
 }
 
@@ -74,17 +74,17 @@ impl fmt::Display for Target {
     }
 }
 
-/// Our value, and how far it can be off.
+/// The measured value with its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ours {
-    /// A mean with its confidence interval, of which both ends are the mean where it is exact.
+    /// A mean with its confidence interval; both ends equal the mean if it is exact.
     Interval(Interval),
     /// A median with the least and the largest value. No verdict reads these.
     Range(Spread),
 }
 
 impl Ours {
-    /// The mean or the median.
+    /// Returns the mean or the median.
     pub fn value(&self) -> f64 {
         match self {
             Ours::Interval(interval) => interval.mean,
@@ -92,7 +92,7 @@ impl Ours {
         }
     }
 
-    /// The lower and the upper end of the interval or the range.
+    /// Returns the lower and the upper end of the interval or the range.
     pub fn ends(&self) -> [f64; 2] {
         match self {
             Ours::Interval(interval) => [interval.low, interval.high],
@@ -100,7 +100,7 @@ impl Ours {
         }
     }
 
-    /// What its ends are, in the column `ends` of `verdicts.csv`.
+    /// Returns the kind of the ends, for the column `ends` of `verdicts.csv`.
     pub fn kind(&self) -> &'static str {
         match self {
             Ours::Interval(_) => "interval",
@@ -121,37 +121,37 @@ impl From<Spread> for Ours {
     }
 }
 
-/// A claim of a paper beside our measurement: one row of `verdicts.csv`.
+/// A claim of a paper with the measured value: one row of `verdicts.csv`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
     /// Number of the figure, such as `8`.
     pub figure: &'static str,
-    /// Its panel, such as `a`; empty without panels.
+    /// Panel of the figure, such as `a`; empty without panels.
     pub panel: &'static str,
-    /// The policy or policies that it is about.
+    /// The policy or policies of the claim.
     pub series: String,
-    /// The point on the horizontal axis; empty if it is about all of them.
+    /// The point on the horizontal axis; empty if the claim is about all of them.
     pub x: String,
-    /// What was measured, with its unit.
+    /// The measured quantity, with its unit.
     pub metric: &'static str,
     /// The claim in words.
     pub statement: &'static str,
-    /// Where the paper's value comes from.
+    /// Source of the paper's value.
     pub kind: Kind,
     /// The paper's value.
     pub paper: Target,
-    /// Our value; `None` if there is none.
+    /// The measured value; `None` if there is none.
     pub ours: Option<Ours>,
-    /// Whether the order of the series is the paper's; `None` if the claim implies no order.
+    /// True if the order of the series is the paper's; `None` if the claim implies no order.
     pub order: Option<bool>,
-    /// What has to be known to read the comparison: settings that are ours, the order that was found.
+    /// Remark for readers of the comparison: assumed settings, or the order that was found.
     pub remark: String,
-    /// Why it differs, once that was looked into; or why it could not be measured.
+    /// Reason for a difference, if known, or for a missing measurement.
     pub reason: Option<String>,
 }
 
 impl Claim {
-    /// A claim about a ranking, with the value that shows it best.
+    /// Builds a claim about a ranking, with the value that shows it best.
     pub fn order(
         (figure, panel): (&'static str, &'static str),
         series: &str,
@@ -171,7 +171,7 @@ impl Claim {
         }
     }
 
-    /// A claim about a number in the text, not yet measured.
+    /// Builds a claim about a number in the text, not yet measured.
     pub fn number(
         (figure, panel): (&'static str, &'static str),
         series: &str,
@@ -195,20 +195,20 @@ impl Claim {
         }
     }
 
-    /// With our value.
+    /// Sets the measured value.
     #[must_use]
     pub fn measured(self, ours: Option<impl Into<Ours>>) -> Claim {
         let ours = ours.map(Into::into);
         Claim { ours, ..self }
     }
 
-    /// With whether the order is the paper's.
+    /// Sets whether the order is the paper's.
     #[must_use]
     pub fn ranked(self, order: Option<bool>) -> Claim {
         Claim { order, ..self }
     }
 
-    /// With a remark.
+    /// Sets a remark.
     #[must_use]
     pub fn remarked(self, remark: impl Into<String>) -> Claim {
         Claim {
@@ -217,20 +217,20 @@ impl Claim {
         }
     }
 
-    /// Of a kind.
+    /// Sets the kind.
     #[must_use]
     pub fn of_kind(self, kind: Kind) -> Claim {
         Claim { kind, ..self }
     }
 
-    /// Left out, for a reason.
+    /// Marks the claim as left out, for a reason.
     #[must_use]
     pub fn not_run(self, reason: Option<String>) -> Claim {
         let reason = reason.map(|reason| format!("not run: {reason}"));
         Claim { reason, ..self }
     }
 
-    /// At a point of the horizontal axis.
+    /// Sets the point of the horizontal axis.
     #[must_use]
     pub fn at(self, x: impl Into<String>) -> Claim {
         Claim {
@@ -239,12 +239,12 @@ impl Claim {
         }
     }
 
-    /// How well our value agrees, by the rules.
+    /// Returns the grade of the agreement, by the rules.
     pub fn grade(&self) -> Grade {
         grade(&self.paper, self.ours.as_ref(), self.order)
     }
 
-    /// The verdict, with the reason where one is needed.
+    /// Returns the verdict, with the reason if it needs one.
     pub fn verdict(&self) -> Verdict {
         match self.grade() {
             Grade::Agrees => Verdict::Agrees,
@@ -264,7 +264,7 @@ impl Claim {
         }
     }
 
-    /// Whether both are the same claim of the paper, whatever was measured.
+    /// Returns true if both are the same claim of the paper, whatever was measured.
     pub fn is_same(&self, other: &Claim) -> bool {
         let key = |claim: &Claim| {
             let Claim {
@@ -276,7 +276,7 @@ impl Claim {
                 paper,
                 ..
             } = claim;
-            // Values of a table differ in nothing but their point of the axis.
+            // Values of a table differ in their point of the axis only.
             let point = matches!(claim.kind, Kind::Data).then(|| claim.x.clone());
             let about = (*figure, *panel, series.clone(), *metric);
             (about, *statement, paper.to_string(), point)

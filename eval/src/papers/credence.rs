@@ -86,7 +86,7 @@ fn notes(config: &FabricConfig) -> Vec<String> {
     notes
 }
 
-/// The paper's policies.
+/// Returns the paper's policies.
 fn policies() -> Vec<Series> {
     vec![
         Series::new("DT", "dt:alpha=0.5"),
@@ -96,7 +96,7 @@ fn policies() -> Vec<Series> {
     ]
 }
 
-/// Settings of a figure.
+/// Returns the settings of a figure.
 fn settings(of: &[&str]) -> Vec<String> {
     of.iter().map(|setting| (*setting).to_owned()).collect()
 }

@@ -1,4 +1,4 @@
-//! The figures of papers about networks of several switches: what they have in common.
+//! Common parts of the figures of papers about networks of several switches.
 
 mod facts;
 mod options;
@@ -24,29 +24,29 @@ use crate::parts::Parts;
 /// Values of α from which the best static one is chosen.
 const ALPHAS: [&str; 7] = ["0.5", "1", "2", "4", "8", "16", "64"];
 
-/// What to make of a paper.
+/// Configuration of a paper's figures.
 #[derive(Clone, Debug)]
 pub struct FabricConfig {
-    /// How much is simulated.
+    /// Amount of simulation.
     pub scale: Scale,
     /// Seed of the experiment.
     pub seed: u64,
-    /// Simulations of every point, in place of the scale's.
+    /// Number of simulations of every point, instead of the scale's.
     pub seeds: Option<u64>,
     /// `KEY=VALUE` for every network, after the settings of the scale and before those of the figure.
     pub settings: Vec<String>,
     /// Numbers of the figures to make; all if empty.
     pub figures: Vec<String>,
-    /// Forests of Credence; without them it has the one that comes with the program.
+    /// Forests of Credence; without them it uses the one that comes with the program.
     pub forests: Option<Forests>,
-    /// A learned policy, which the figures that compare policies then have as a series of its own.
+    /// A learned policy, which is then an additional series of the figures that compare policies.
     pub learned: Option<Learned>,
     /// Revision of the program.
     pub revision: String,
 }
 
 impl FabricConfig {
-    /// All figures at a scale.
+    /// Builds a configuration for all figures at a scale.
     pub fn new(scale: Scale, seed: u64) -> FabricConfig {
         FabricConfig {
             scale,
@@ -60,7 +60,7 @@ impl FabricConfig {
         }
     }
 
-    /// Simulations of every point.
+    /// Returns the number of simulations of every point.
     pub fn seeds(&self) -> u64 {
         self.seeds.unwrap_or(match self.scale {
             Scale::Quick => 2,
@@ -68,7 +68,7 @@ impl FabricConfig {
         })
     }
 
-    /// What differs from the scale of this name: `in_scale` is the scale in words.
+    /// Describes the differences from the scale of this name: `in_scale` is the scale in words.
     fn extent(&self, in_scale: &str) -> String {
         let mut changes = self.settings.clone();
         changes.extend(self.seeds.map(in_words));
@@ -83,7 +83,7 @@ impl FabricConfig {
     }
 }
 
-/// A number of seeds.
+/// Formats a number of seeds in words.
 pub fn in_words(seeds: u64) -> String {
     match seeds {
         1 => "one seed".to_owned(),
@@ -96,9 +96,9 @@ pub fn in_words(seeds: u64) -> String {
 pub struct PanelPlan {
     /// Number and panel, such as `6a`.
     pub id: &'static str,
-    /// What it shows.
+    /// Title of the panel.
     pub title: &'static str,
-    /// What is on the vertical axis.
+    /// Metric on the vertical axis.
     pub metric: Metric,
 }
 
@@ -108,9 +108,9 @@ pub struct FigurePlan {
     pub sweep: Sweep,
     /// The panels; the table of all metrics is with the first one.
     pub panels: Vec<PanelPlan>,
-    /// The tail whose regimes the table has.
+    /// The tail whose regimes the table shows.
     pub tail: Metric,
-    /// Scenario, and what differs from the paper's.
+    /// Scenario, and its differences from the paper's.
     pub method: String,
     /// The claims.
     pub claims: fn(&Swept) -> Vec<Claim>,
@@ -129,10 +129,10 @@ pub struct Paper {
     pub figures: &'static [&'static str],
     /// Letter of the last panel of a figure.
     pub last_panel: char,
-    /// Whether networks have lossless packets. Figures then have the paper's policies alone, without a
-    /// best static α and without a learned policy.
+    /// True if networks have lossless packets. Figures then have the paper's policies only, without a best
+    /// static α and without a learned policy.
     pub lossless: bool,
-    /// What is tried where a claim differs.
+    /// Options that are tried if a claim differs.
     pub options: &'static [Variant],
     /// Preset of the networks.
     pub preset: &'static str,
@@ -140,13 +140,13 @@ pub struct Paper {
     pub settings: &'static [&'static str],
     /// Settings of a scale.
     pub scaled: fn(Scale) -> &'static [&'static str],
-    /// What a scale reduces, in words.
+    /// Reductions of a scale, in words.
     pub extent: fn(Scale) -> &'static str,
     /// A figure over simulations, if the number is one. The last argument is the best static α.
     pub planned: fn(&str, &FabricConfig, &str) -> Option<FigurePlan>,
-    /// A figure without, if the number is one.
+    /// A figure without simulations, if the number is one.
     pub computed: fn(&str) -> Option<Computed>,
-    /// What must be known to read any of the comparisons.
+    /// Notes that readers need for any of the comparisons.
     pub notes: fn(&FabricConfig) -> Vec<String>,
 }
 
@@ -156,15 +156,15 @@ pub struct Paper {
 pub struct UnknownFigure {
     /// The text.
     pub given: String,
-    /// What there is.
+    /// The known figures.
     pub known: Vec<&'static str>,
 }
 
 impl Paper {
-    /// The number of a figure, given with or without its panel: `6` and `6a` are Fig. 6.
+    /// Returns the number of a figure, given with or without its panel: `6` and `6a` are Fig. 6.
     ///
     /// # Errors
-    /// When there is no such figure.
+    /// Fails if there is no such figure.
     pub fn figure(&self, text: &str) -> Result<String, UnknownFigure> {
         let lower = text.to_ascii_lowercase();
         let is_it = |number: &&&str| {
@@ -181,12 +181,12 @@ impl Paper {
             })
     }
 
-    /// Makes the figures. Apart from wall times, the result is the same for the same configuration,
-    /// whatever the number of threads and whoever runs the simulations. With `parts`, finished simulations are kept there until the
-    /// figures are made, and those that were kept are not made again.
+    /// Makes the figures. Apart from wall times, the result is the same for the same configuration, whatever
+    /// the number of threads and whoever runs the simulations. With `parts`, finished simulations are stored
+    /// there until the figures are made, and stored ones are not run again.
     ///
     /// # Errors
-    /// When a simulation fails, a result cannot be kept, or a figure cannot be drawn.
+    /// Fails if a simulation fails, a result cannot be stored, or a figure cannot be drawn.
     pub fn make(
         &self,
         config: &FabricConfig,
@@ -266,7 +266,7 @@ impl Paper {
         })
     }
 
-    /// Settings of the paper, of the scale, of the user.
+    /// Returns the settings of the paper, of the scale, and of the user, in this order.
     fn all_settings(&self, config: &FabricConfig) -> Vec<String> {
         let own = self.settings.iter().chain((self.scaled)(config.scale));
         let own = own.map(|setting| (*setting).to_owned());
@@ -298,8 +298,8 @@ impl Paper {
         plan.run(parts, work)
     }
 
-    /// The α of Dynamic Threshold with the lowest mean slowdown of in-cast flows, in one training trace
-    /// of the paper's network. It is never chosen on the traces of the figures.
+    /// Returns the α of Dynamic Threshold with the lowest mean slowdown of in-cast flows, in one training
+    /// trace of the paper's network. It is never chosen on the traces of the figures.
     fn best_static(
         &self,
         config: &FabricConfig,
@@ -334,8 +334,8 @@ impl Paper {
         Ok(ALPHAS[best.unwrap_or(0)])
     }
 
-    /// The claims of a figure. At the scale of the paper, what differs is run again with one option of
-    /// the setting after the other, one simulation for each of the points that matter.
+    /// Returns the claims of a figure. At the scale of the paper, claims that differ are measured again with
+    /// each option in turn, one simulation for each of the relevant points.
     fn judged(
         &self,
         config: &FabricConfig,
@@ -369,7 +369,7 @@ impl Paper {
     }
 }
 
-/// Labels of the points of the claims that differ: all points if one of them is about several.
+/// Returns the labels of the points of the claims that differ: all points if one of them is about several.
 fn open_points(plan: &FigurePlan, claims: &[Claim]) -> Vec<String> {
     let labels = plan.sweep.points.iter().map(|point| point.label.clone());
     let labels: Vec<String> = labels.collect();
@@ -387,7 +387,7 @@ fn wants(config: &FabricConfig, number: &str) -> bool {
     config.figures.is_empty() || config.figures.iter().any(|wanted| wanted == number)
 }
 
-/// The panels of a figure over simulations.
+/// Draws the panels of a figure over simulations.
 fn panels(plan: &FigurePlan, grid: &Grid) -> Result<Vec<Panel>, PapersError> {
     let swept = plan.sweep.measured(grid);
     let mut method = plan.method.clone();
@@ -424,8 +424,8 @@ fn panels(plan: &FigurePlan, grid: &Grid) -> Result<Vec<Panel>, PapersError> {
     panels.map(panel).collect()
 }
 
-/// Series that every figure has besides the paper's: the unlimited buffer, Dynamic Threshold with the
-/// best static α, and the learned policy where there is one.
+/// Returns the series that every figure has besides the paper's: the unlimited buffer, Dynamic Threshold with
+/// the best static α, and the learned policy if there is one.
 pub fn additions(config: &FabricConfig, alpha: &str) -> Vec<Series> {
     let best = format!("DT, best α = {alpha}");
     let mut added = vec![
@@ -436,13 +436,13 @@ pub fn additions(config: &FabricConfig, alpha: &str) -> Vec<Series> {
     added.into_iter().map(Series::as_addition).collect()
 }
 
-/// The series of the learned policy, if there is one.
+/// Returns the series of the learned policy, if there is one.
 pub fn learned(config: &FabricConfig) -> Option<Series> {
     let learned = config.learned.as_ref()?;
     Some(Series::new(learned.entrant.name(), LEARNED))
 }
 
-/// Points of a setting: value, label and `KEY=VALUE`.
+/// Returns the points of a setting: value, label and `KEY=VALUE`.
 pub fn points(values: &[f64], label: impl Fn(f64) -> String, key: &str, scale: f64) -> Vec<Point> {
     let point = |value: &f64| Point::new(scale * value, label(*value), &[format!("{key}={value}")]);
     values.iter().map(point).collect()

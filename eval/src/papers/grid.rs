@@ -1,6 +1,6 @@
-//! Simulations of networks that several figures need, each made once.
+//! Simulations of networks that several figures need; each runs only once.
 //!
-//! A [`Cell`] is what a point of a figure needs: a preset with settings, and a policy. Cells that come to
+//! A [`Cell`] contains the inputs for a point of a figure: a preset with settings, and a policy. Cells with
 //! the same scenario under the same policy share their simulations, one for each seed.
 
 mod forests;
@@ -40,7 +40,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A preset under a policy, with settings.
+    /// Builds a cell from a preset, a policy and settings.
     pub fn new(preset: &'static str, policy: &str, settings: Vec<String>) -> Cell {
         Cell {
             preset,
@@ -50,7 +50,7 @@ impl Cell {
     }
 }
 
-/// The policy of a cell that stands for [`Learned`].
+/// The policy string of cells that use [`Learned`].
 pub const LEARNED: &str = "learned";
 
 /// A learned policy that decides at every switch.
@@ -58,12 +58,12 @@ pub const LEARNED: &str = "learned";
 pub struct Learned {
     /// The policy.
     pub entrant: Entrant,
-    /// Its weights and the heuristic below them, as one number.
+    /// Fingerprint of the weights and the heuristic below them.
     pub fingerprint: String,
 }
 
 impl Learned {
-    /// The policy of a checkpoint.
+    /// Builds the policy of a checkpoint.
     pub fn new(name: &str, weights: &ActorWeights, manifest: &Manifest) -> Learned {
         let text = format!("{} {:?}", manifest.low_level, weights.tensors());
         Learned {
@@ -73,20 +73,20 @@ impl Learned {
     }
 }
 
-/// What all simulations have in common.
+/// Settings that all simulations share.
 #[derive(Clone, Debug, Default)]
 pub struct Common {
     /// `KEY=VALUE`, applied to every preset before the settings of the cell.
     pub settings: Vec<String>,
     /// Seed of the experiment.
     pub seed: u64,
-    /// Whether the traces are those to choose parameters by, and not those of the figures.
+    /// True if the traces serve to choose parameters, and are not those of the figures.
     pub training: bool,
-    /// Forests of Credence; without them it has the one that comes with the program.
+    /// Forests of Credence; without them it uses the one that comes with the program.
     pub forests: Option<Forests>,
-    /// The policy of cells that have [`LEARNED`].
+    /// The policy of cells with the policy string [`LEARNED`].
     pub learned: Option<Learned>,
-    /// Revision of the program, which kept results must have.
+    /// Revision of the program, which stored results must match.
     pub revision: String,
 }
 
@@ -110,10 +110,10 @@ impl Quantity for Measured {
     }
 }
 
-/// The key of what cells share.
+/// The key that cells with the same simulations share.
 type Key = String;
 
-/// The simulations to be made.
+/// The simulations to run.
 pub struct Plan {
     common: Common,
     keys: BTreeMap<Cell, Result<Key, String>>,
@@ -121,7 +121,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// No simulations yet.
+    /// Builds a plan without simulations.
     pub fn new(common: Common) -> Plan {
         Plan {
             common,
@@ -130,8 +130,8 @@ impl Plan {
         }
     }
 
-    /// Adds the simulations of a cell, unless they are planned already. A cell that this version
-    /// cannot run is remembered with the reason.
+    /// Adds the simulations of a cell, unless they are planned already. If this version cannot run a cell,
+    /// the plan remembers the reason.
     pub fn want(&mut self, cell: &Cell, seeds: u64) {
         let resolved = self.resolve(cell);
         let key = resolved.map(|(scenario, policy, key)| {
@@ -148,7 +148,8 @@ impl Plan {
         self.keys.insert(cell.clone(), key);
     }
 
-    /// The scenario and the policy of a cell, with a text that no other policy has, or why they cannot be.
+    /// Returns the scenario and the policy of a cell, with a text that is unique to the policy, or the reason
+    /// why they are invalid.
     fn resolve(&self, cell: &Cell) -> Result<(Scenario, Entrant, String), String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let mut scenario = Scenario::preset(cell.preset).map_err(|error| text(&error))?;
@@ -175,23 +176,23 @@ impl Plan {
         Ok((scenario, Entrant::rule(policy), key))
     }
 
-    /// Number of simulations.
+    /// Returns the number of simulations.
     pub fn simulations(&self) -> usize {
         let seeds = self.work.values().map(|work| index(work.seeds));
         seeds.sum()
     }
 
-    /// Every cell with its key, or why it cannot be run.
+    /// Returns the key of every cell, or the reason why it cannot be run.
     #[cfg(test)]
     pub fn resolved(&self) -> Vec<&Result<Key, String>> {
         self.keys.values().collect()
     }
 
-    /// Makes them all. The result depends neither on the number of threads nor on who runs the
-    /// simulations. With `parts`, what is finished is kept there, and what was kept is not made again.
+    /// Runs all simulations. The result depends neither on the number of threads nor on who runs the
+    /// simulations. With `parts`, finished results are stored there, and stored ones are not run again.
     ///
     /// # Errors
-    /// When a simulation fails or its result cannot be kept.
+    /// Fails if a simulation fails or its result cannot be stored.
     pub fn run(self, parts: Option<&Parts>, work: &Work) -> Result<Grid, PapersError> {
         let points = self.points();
         work.plan(points.len());
@@ -214,10 +215,10 @@ impl Plan {
 struct Point<'a> {
     key: &'a Key,
     planned: &'a Planned,
-    /// Of its trace.
+    /// Number of the trace.
     number: u64,
     seed: u64,
-    /// Of what is kept.
+    /// Fingerprint of the stored result.
     fingerprint: String,
 }
 
@@ -312,7 +313,7 @@ impl Plan {
         points.par_iter().with_max_len(1).map(measure).collect()
     }
 
-    /// Has other machines make what was not kept. What they have made is kept as it comes.
+    /// Runs missing simulations on other machines. Results are stored as they arrive.
     fn made_elsewhere(
         &self,
         machines: &dyn Elsewhere,
@@ -363,7 +364,7 @@ impl Plan {
     }
 }
 
-/// Simulations that were made.
+/// Finished simulations.
 #[derive(Clone, Debug, Default)]
 pub struct Grid {
     keys: BTreeMap<Cell, Result<Key, String>>,
@@ -371,14 +372,14 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// What was measured in a cell, by seed; empty if it could not be run or was not planned.
+    /// Returns the measurements of a cell, by seed; empty if it could not be run or was not planned.
     pub fn of(&self, cell: &Cell) -> &[Measured] {
         let key = self.keys.get(cell).and_then(|key| key.as_ref().ok());
         key.and_then(|key| self.runs.get(key))
             .map_or(&[], Vec::as_slice)
     }
 
-    /// Why this version cannot run a cell, if it cannot.
+    /// Returns the reason why this version cannot run a cell, if it cannot.
     pub fn refusal(&self, cell: &Cell) -> Option<&str> {
         match self.keys.get(cell)? {
             Ok(_) => None,
@@ -386,18 +387,18 @@ impl Grid {
         }
     }
 
-    /// Flows that did not finish, in all simulations.
+    /// Returns the number of flows that did not finish, in all simulations.
     pub fn unfinished(&self) -> u64 {
         let runs = self.runs.values().flatten();
         runs.map(|measured| measured.unfinished).sum()
     }
 
-    /// Number of simulations.
+    /// Returns the number of simulations.
     pub fn simulations(&self) -> usize {
         self.runs.values().map(Vec::len).sum()
     }
 
-    /// Results as if they had been simulated, for tests.
+    /// Returns given results as if they had been simulated, for tests.
     #[cfg(test)]
     pub fn made_up(results: impl IntoIterator<Item = (Cell, Vec<Measured>)>) -> Grid {
         let mut grid = Grid::default();

@@ -1,5 +1,5 @@
-//! In-cast tails. A query's answers either fit, and take the time to send them (the floor), or one of
-//! them waits for its retransmission timer, so that tails jump between a few levels.
+//! In-cast tails. Either a query's answers fit, and take the time to send them (the floor), or one of them
+//! waits for its retransmission timer. So tails jump between a few levels.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,9 +8,9 @@ use bufgym_sim::network::FlowRecord;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::{FlowSpec, Trace};
 
-/// A tail is at the floor below this many times the floor.
+/// A tail below this multiple of the floor is at the floor.
 const FLOOR: f64 = 1.5;
-/// A tail is one timeout long within this share of floor and timeout.
+/// A tail is one timeout long if it differs by at most this share from floor plus timeout.
 const TIMEOUT: f64 = 0.2;
 
 /// The level of a tail.
@@ -25,7 +25,7 @@ pub enum Regime {
 }
 
 impl Regime {
-    /// The level of `tail`; all three in the same unit.
+    /// Returns the level of `tail`; all three are in the same unit.
     pub fn of(tail: f64, floor: f64, timeout: f64) -> Regime {
         let one = floor + timeout;
         if tail < FLOOR * floor {
@@ -48,8 +48,8 @@ impl fmt::Display for Regime {
     }
 }
 
-/// The time to send all answers of the trace's largest query over the line to its client, milliseconds:
-/// what its last flow takes if nothing is lost. `None` without queries.
+/// Returns the time to send all answers of the trace's largest query over the line to its client,
+/// milliseconds. This is the FCT of its last flow if nothing is lost. `None` without queries.
 pub fn floor_ms(scenario: &Scenario, trace: &Trace) -> Option<f64> {
     let mut queries: BTreeMap<i64, u64> = BTreeMap::new();
     for flow in trace.flows.iter().filter(|flow| flow.query >= 0) {
@@ -64,8 +64,8 @@ pub fn floor_ms(scenario: &Scenario, trace: &Trace) -> Option<f64> {
     Some(1e3 * line_s + first_hop.as_ms_f64() + links)
 }
 
-/// As [`floor_ms`] of the answers of a network, where the longest round trip passes before the line is
-/// busy without a pause, milliseconds.
+/// Returns the same time as [`floor_ms`] for answers in a network, milliseconds. There the longest round trip
+/// passes before the line is busy without a pause.
 pub fn largest_query_ms<'a>(
     scenario: &Scenario,
     answers: impl Iterator<Item = &'a FlowSpec>,
@@ -79,7 +79,8 @@ pub fn largest_query_ms<'a>(
     Some(1e3 * line_s + scenario.base_rtt().as_ms_f64())
 }
 
-/// Numbers of in-cast flows that took longer than `timeout_ms` or did not finish, and of all.
+/// Returns the number of in-cast flows that took longer than `timeout_ms` or did not finish, and the number
+/// of all.
 pub fn beyond_with_unfinished<'a>(
     records: impl Iterator<Item = &'a FlowRecord>,
     timeout_ms: f64,
@@ -96,7 +97,7 @@ fn wire_bytes(scenario: &Scenario, flow: &FlowSpec) -> u64 {
     flow.size + packets * u64::from(scenario.header_bytes + scenario.overhead_bytes)
 }
 
-/// Numbers of in-cast flows that took longer than `timeout_ms`, and of all that finished.
+/// Returns the number of in-cast flows that took longer than `timeout_ms`, and of all that finished.
 pub fn beyond(records: &[FlowRecord], timeout_ms: f64) -> (u64, u64) {
     let incast = records.iter().filter(|record| record.spec.query >= 0);
     incast
@@ -155,7 +156,8 @@ mod tests {
             kinds: vec!["incast".to_owned()],
             seed: 1,
         };
-        // 2,000 packets of 1,518 B at 1 Gbit/s, one more on the first hop, two links of 10 us.
+        // The time is that of 2,000 packets of 1,518 B at 1 Gbit/s, one more on the first hop, and two links
+        // of 10 us.
         let expected = 2_001.0 * 1_518.0 * 8.0 / 1e6 + 0.02;
         let floor = floor_ms(&scenario, &trace).unwrap();
         assert!((floor - expected).abs() < 1e-9, "{floor} {expected}");

@@ -1,8 +1,8 @@
 //! NDT: Wang et al., "Learning Buffer Management Policies for Shared Memory Switches" (IEEE INFOCOM
 //! 2022), Fig. 8 to 12 and the number of parameters (§V-A).
 //!
-//! The paper has no tables of results and its figures could not be digitised, so that every claim
-//! comes from its text. One file per group of figures.
+//! The paper has no tables of results and its figures could not be digitised, so every claim comes from its
+//! text. There is one file per group of figures.
 
 mod drops;
 mod incast;
@@ -66,7 +66,7 @@ pub enum NdtFigure {
 }
 
 impl NdtFigure {
-    /// All, in the order of the paper.
+    /// All figures and panels, in the order of the paper.
     pub const ALL: [NdtFigure; 11] = [
         NdtFigure::MeanFct,
         NdtFigure::Improvement,
@@ -81,7 +81,7 @@ impl NdtFigure {
         NdtFigure::Parameters,
     ];
 
-    /// Its number and panel; the section for what is no figure.
+    /// Returns the number and panel; for a section, its number.
     pub fn id(self) -> &'static str {
         match self {
             NdtFigure::MeanFct => "8a",
@@ -98,13 +98,13 @@ impl NdtFigure {
         }
     }
 
-    /// Its number without the panel.
+    /// Returns the number without the panel.
     fn number(self) -> &'static str {
         self.id().trim_end_matches(|c: char| c.is_ascii_lowercase())
     }
 }
 
-/// One or several figures, as on the command line: `8` is all panels of Fig. 8.
+/// One or several figures of the command line: `8` is all panels of Fig. 8.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection(pub Vec<NdtFigure>);
 
@@ -113,7 +113,7 @@ pub struct Selection(pub Vec<NdtFigure>);
 #[error("`{}` is no figure of this paper with results: {}", excerpt(.0), names())]
 pub struct UnknownFigure(String);
 
-/// Everything that a [`Selection`] may be.
+/// Lists all valid selections.
 fn names() -> String {
     let mut names: Vec<&str> = Vec::new();
     for figure in NdtFigure::ALL {
@@ -149,19 +149,19 @@ impl fmt::Display for Selection {
     }
 }
 
-/// What to make.
+/// Configuration of the figures.
 #[derive(Clone, Debug)]
 pub struct NdtConfig {
-    /// The series NDT: a network.
+    /// The policy of the series NDT: a network.
     pub learned: Entrant,
-    /// Number of its weights.
+    /// Number of weights of the network.
     pub parameters: usize,
-    /// How much is simulated.
+    /// Amount of simulation.
     pub scale: Scale,
-    /// Test traces of every point, in place of the scale's.
+    /// Number of test traces of every point, instead of the scale's.
     pub traces: Option<u64>,
-    /// Independent sets of test traces, at least 1. There is one set of weights: a set more is as many
-    /// traces more, and intervals are over all of them.
+    /// Independent sets of test traces, at least 1. There is one set of weights: each additional set adds
+    /// traces, and intervals are over all of them.
     pub seeds: u64,
     /// Seed of the first set; the others follow.
     pub seed: u64,
@@ -172,7 +172,7 @@ pub struct NdtConfig {
 }
 
 impl NdtConfig {
-    /// All figures of a policy at a scale, with one set of traces.
+    /// Builds a configuration for all figures of a policy at a scale, with one set of traces.
     pub fn new(learned: Entrant, parameters: usize, scale: Scale, seed: u64) -> NdtConfig {
         NdtConfig {
             learned,
@@ -191,12 +191,12 @@ impl NdtConfig {
     }
 }
 
-/// Makes the figures. Apart from wall times and the inference time of Fig. 12(b), the result is the
-/// same for the same configuration, whatever the number of threads and whoever runs the simulations.
-/// Runs whose observations Fig. 12(b) measures the inference with are always made here.
+/// Makes the figures. Apart from wall times and the inference time of Fig. 12(b), the result is the same for
+/// the same configuration, whatever the number of threads and whoever runs the simulations. Runs that provide
+/// observations for the inference time of Fig. 12(b) always run here.
 ///
 /// # Errors
-/// When the learned policy is not a network, or when a run fails.
+/// Fails if the learned policy is not a network, or if a run fails.
 pub fn run(config: &NdtConfig, work: Work<'_>) -> Result<Report, PapersError> {
     let start = Instant::now();
     let Some((_, low_level)) = config.learned.network() else {
@@ -264,8 +264,8 @@ pub fn run(config: &NdtConfig, work: Work<'_>) -> Result<Report, PapersError> {
     Ok(report)
 }
 
-/// Simulations of a figure that are known in advance. Those that figures share are counted once;
-/// repetitions of what differs are added as they come.
+/// Returns the number of simulations of a figure that are known in advance. Simulations that figures share
+/// count once. Repetitions of claims that differ are added later.
 fn planned(figure: NdtFigure, config: &NdtConfig, extent: &Extent) -> usize {
     let seeds = index(config.seeds);
     let first_single = single::FIGURES.into_iter().find(|f| config.wants(*f));
@@ -297,7 +297,7 @@ fn notes(config: &NdtConfig, low_level: &str, over_dt: bool) -> Vec<String> {
     notes
 }
 
-/// Panels and claims in the order of the paper.
+/// Sorts panels and claims into the order of the paper.
 fn sort(report: &mut Report) {
     let place = |id: &str| NdtFigure::ALL.iter().position(|figure| figure.id() == id);
     report.panels.sort_by_key(|panel| place(panel.id));
@@ -306,7 +306,7 @@ fn sort(report: &mut Report) {
         .sort_by_key(|claim| place(&format!("{}{}", claim.figure, claim.panel)));
 }
 
-/// §V-A: the number of parameters.
+/// Reports §V-A: the number of parameters.
 fn parameters(count: usize, report: &mut Report) {
     let value = count as f64;
     let mut table = Table::new("section-v-a", &["what", "count"]);

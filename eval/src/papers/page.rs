@@ -1,4 +1,4 @@
-//! The page of a paper: how many claims agree, then every figure beside its claims.
+//! The page of a paper: the number of claims that agree, then every figure next to its claims.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -8,7 +8,7 @@ use super::verdict::Grade;
 use crate::format;
 use crate::html::{self, tables};
 
-/// The whole page.
+/// Renders the whole page.
 pub fn render(report: &Report) -> String {
     let title = format!("The figures of {}, made again", report.title);
     let content = html! {
@@ -21,7 +21,7 @@ pub fn render(report: &Report) -> String {
     html::document(&title, &report.software, &report.extent, &content)
 }
 
-/// The table that the page begins with.
+/// Renders the table at the beginning of the page.
 fn counts(report: &Report) -> Markup {
     let (agree, all) = report.agreeing(None);
     let caption = html! {
@@ -65,7 +65,7 @@ fn notes(report: &Report) -> Markup {
     }
 }
 
-/// A figure on the left, its claims on the right.
+/// Renders a figure on the left, its claims on the right.
 fn section(report: &Report, panel: &Panel) -> Markup {
     let own = |claim: &&Claim| format!("{}{}", claim.figure, claim.panel) == panel.id;
     let claims: Vec<&Claim> = report.claims.iter().filter(own).collect();
@@ -105,7 +105,7 @@ fn heading(panel: &Panel) -> String {
     }
 }
 
-/// One claim with paper's value, ours and the verdict.
+/// Renders one claim with the paper's value, the measured one and the verdict.
 fn beside(claim: &Claim) -> Markup {
     let class = match claim.grade() {
         Grade::Agrees | Grade::InFactor | Grade::InRanking => "wins",
@@ -125,7 +125,7 @@ fn beside(claim: &Claim) -> Markup {
     }
 }
 
-/// The paper's value and ours.
+/// Describes the paper's value and the measured one.
 fn compared(claim: &Claim) -> String {
     let ours = claim.ours.as_ref().map(shown);
     match (&claim.paper, ours) {
@@ -215,7 +215,7 @@ mod tests {
         let page = render(&small());
         assert!(page.contains("paper 10, ours 11.0 [10.0–12.0]"));
         assert!(page.contains("Paper (text): x is 10"));
-        // Claims of panels without a figure in this run are in the counts only.
+        // Claims of panels without a figure in this run appear in the counts only.
         assert!(!page.contains("y is best"));
         assert!(!page.contains("<b>somehow"));
     }

@@ -1,4 +1,4 @@
-//! What is written of a paper: tables, drawings, verdicts and the page.
+//! The output for a paper: tables, drawings, verdicts and the page.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table.
+    /// Builds an empty table.
     pub fn new(name: &str, columns: &[&'static str]) -> Table {
         Table {
             name: name.to_owned(),
@@ -55,7 +55,7 @@ impl Table {
     /// Adds a row.
     ///
     /// # Panics
-    /// When it has not one cell per column.
+    /// Panics if the row does not have exactly one cell per column.
     pub fn push(&mut self, row: Vec<String>) {
         assert_eq!(row.len(), self.columns.len(), "{}", self.name);
         self.rows.push(row);
@@ -82,19 +82,19 @@ fn encode(error: &dyn std::fmt::Display) -> OutputError {
     }
 }
 
-/// A number in a table: as short as it reads back, empty if there is none.
+/// Formats a number in a table: the shortest text that reads back to the same number, empty if there is none.
 pub fn cell(value: Option<f64>) -> String {
     let finite = value.filter(|value| value.is_finite());
     finite.map_or_else(String::new, |value| value.to_string())
 }
 
-/// The three cells of an interval: value, lower and upper end.
+/// Returns the three cells of an interval: value, lower and upper end.
 pub fn cells(interval: Option<&Interval>) -> [String; 3] {
     let part = |part: fn(&Interval) -> f64| cell(interval.map(part));
     [part(|i| i.mean), part(|i| i.low), part(|i| i.high)]
 }
 
-/// The word for series that the paper does not have.
+/// Returns the word that marks series that the paper does not have.
 pub fn addition(is_addition: bool) -> String {
     if is_addition { "yes" } else { "" }.to_owned()
 }
@@ -104,17 +104,17 @@ pub fn addition(is_addition: bool) -> String {
 pub struct Panel {
     /// Number and panel, such as `8a`.
     pub id: &'static str,
-    /// What it shows.
+    /// Title of the panel.
     pub title: &'static str,
-    /// How it was made: scenario, traces, what differs from the paper's.
+    /// Method: scenario, traces, differences from the paper's.
     pub method: String,
-    /// Tables of its numbers.
+    /// Tables of the panel's numbers.
     pub tables: Vec<Table>,
     /// Drawings.
     pub drawings: Vec<Figure>,
 }
 
-/// A paper made again.
+/// A reproduced paper.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Name in files.
@@ -127,11 +127,11 @@ pub struct Report {
     pub seeds: u64,
     /// Seed of the first set.
     pub seed: u64,
-    /// What was simulated, and what was reduced against the paper.
+    /// Amount of simulation, and reductions compared with the paper.
     pub extent: String,
-    /// What the intervals are.
+    /// Description of the intervals.
     pub intervals: String,
-    /// What must be known to read any of the comparisons.
+    /// Notes that readers need for any of the comparisons.
     pub notes: Vec<String>,
     /// The figures.
     pub panels: Vec<Panel>,
@@ -146,20 +146,20 @@ pub struct Report {
 }
 
 impl Report {
-    /// Numbers of claims with each grade, of one kind or of all.
+    /// Returns the numbers of claims with each grade, of one kind or of all.
     pub fn counts(&self, kind: Option<Kind>) -> [usize; Grade::ALL.len()] {
         let of_kind = |claim: &&Claim| kind.is_none_or(|kind| claim.kind == kind);
         let claims: Vec<&Claim> = self.claims.iter().filter(of_kind).collect();
         Grade::ALL.map(|grade| claims.iter().filter(|c| c.grade() == grade).count())
     }
 
-    /// Number of claims with one of the three grades of agreement, and of all.
+    /// Returns the number of claims with one of the three grades of agreement, and of all.
     pub fn agreeing(&self, kind: Option<Kind>) -> (usize, usize) {
         let counts = self.counts(kind);
         (counts[..3].iter().sum(), counts.iter().sum())
     }
 
-    /// The rows of `verdicts.csv`.
+    /// Returns the rows of `verdicts.csv`.
     pub fn verdicts(&self) -> Table {
         let mut table = Table::new("verdicts", &COLUMNS);
         for claim in &self.claims {
@@ -185,8 +185,8 @@ impl Report {
         table
     }
 
-    /// Everything but tables and drawings as one JSON object: counts, rows of `verdicts.csv`, names of
-    /// the files.
+    /// Returns everything except tables and drawings as one JSON object: counts, rows of `verdicts.csv`,
+    /// names of the files.
     pub fn to_json(&self) -> Value {
         let table = self.verdicts();
         let rows: Vec<Value> = table
@@ -218,7 +218,7 @@ impl Report {
         })
     }
 
-    /// The names of all files.
+    /// Returns the names of all files.
     fn names(&self) -> Vec<String> {
         let mut names = vec!["index.html".to_owned(), "verdicts.csv".to_owned()];
         for panel in &self.panels {
@@ -246,10 +246,10 @@ impl Report {
     }
 }
 
-/// Writes all files into an empty folder that the caller puts into its place.
+/// Writes all files into an empty folder, which the caller then moves to its final place.
 ///
 /// # Errors
-/// When a file cannot be written.
+/// Fails if a file cannot be written.
 pub fn write_into(report: &Report, folder: &Path) -> Result<(), OutputError> {
     output::fill(folder, &report.contents()?)
 }
@@ -259,7 +259,7 @@ pub(super) mod tests {
     use super::*;
     use crate::papers::claim::Target;
 
-    /// A report of three claims without drawings.
+    /// Builds a report of three claims without drawings.
     pub fn small() -> Report {
         let ours = |mean: f64| {
             Some(Interval {

@@ -111,7 +111,7 @@ fn notes(config: &FabricConfig) -> Vec<String> {
     notes
 }
 
-/// The paper's policies.
+/// Returns the paper's policies.
 fn policies() -> Vec<Series> {
     vec![
         Series::new(DT, "sonic"),
@@ -120,23 +120,23 @@ fn policies() -> Vec<Series> {
     ]
 }
 
-/// Settings of a figure.
+/// Returns the settings of a figure.
 fn settings(of: &[&str]) -> Vec<String> {
     of.iter().map(|setting| (*setting).to_owned()).collect()
 }
 
-/// The setting of a request of so many megabytes.
+/// Returns the setting of a request of the given number of megabytes.
 fn request(megabytes: f64) -> String {
     format!("query_share={}", megabytes * 1e6 / BUFFER)
 }
 
-/// Points of requests, megabytes.
+/// Returns the points of requests, megabytes.
 fn requests(of: &str, megabytes: &[f64]) -> Vec<Point> {
     let point = |size: &f64| Point::new(*size, format!("{of} {size} MB"), &[request(*size)]);
     megabytes.iter().map(point).collect()
 }
 
-/// The five panels of a figure that compares policies; the third is about long flows if `long`.
+/// Returns the five panels of a figure that compares policies; the third is about long flows if `long`.
 fn panels(ids: [&'static str; 5], long: bool) -> Vec<PanelPlan> {
     let third = match long {
         true => ("long background flows", Metric::LongMean),

@@ -18,10 +18,10 @@ use crate::evaluate::{EvalError, NumberedTrace, OnProgress, Progress, split_trac
 use crate::figures::FigureError;
 use crate::stats;
 
-/// Why the figures of a paper could not be made.
+/// An error that prevents the figures of a paper.
 #[derive(Debug, thiserror::Error)]
 pub enum PapersError {
-    /// A run failed, as in an evaluation.
+    /// A run failed, like in an evaluation.
     #[error(transparent)]
     Eval(#[from] EvalError),
     /// A preset or a setting of a variant is invalid.
@@ -46,10 +46,10 @@ pub enum PapersError {
         /// The cause.
         source: Box<SimError>,
     },
-    /// A finished simulation could not be kept.
+    /// A finished simulation could not be stored.
     #[error("{}: cannot keep what is finished: {source}", .folder.display())]
     Keep {
-        /// Where.
+        /// Folder for stored results.
         folder: PathBuf,
         /// The cause.
         source: io::Error,
@@ -68,7 +68,7 @@ impl From<BatchError> for PapersError {
     }
 }
 
-/// Who runs the simulations, those that are done and those that are planned.
+/// The machines that run the simulations, with the numbers of finished and planned ones.
 pub struct Work<'a> {
     elsewhere: Option<&'a dyn Elsewhere>,
     done: AtomicUsize,
@@ -77,7 +77,7 @@ pub struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Nothing is planned yet; simulations run here, on the current pool.
+    /// Starts without planned simulations; simulations run here, on the current pool.
     pub fn new(progress: OnProgress<'a>) -> Work<'a> {
         Work {
             elsewhere: None,
@@ -87,13 +87,13 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// With other machines that run the simulations, if there are some.
+    /// Sets other machines that run the simulations, if there are any.
     #[must_use]
     pub fn on(self, elsewhere: Option<&'a dyn Elsewhere>) -> Work<'a> {
         Work { elsewhere, ..self }
     }
 
-    /// The other machines that run the simulations.
+    /// Returns the other machines that run the simulations.
     pub(crate) fn elsewhere(&self) -> Option<&'a dyn Elsewhere> {
         self.elsewhere
     }
@@ -103,7 +103,7 @@ impl<'a> Work<'a> {
         self.total.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// One simulation is done.
+    /// Reports that one simulation is done.
     pub fn tick(&self, policy: &str, trace: u64) {
         (self.progress)(Progress {
             done: self.done.fetch_add(1, Ordering::Relaxed) + 1,
@@ -114,11 +114,11 @@ impl<'a> Work<'a> {
     }
 }
 
-/// `count` test traces of each of `seeds` sets; the sets' seeds are `seed`, `seed + 1` and so on.
-/// Traces are numbered through.
+/// Generates `count` test traces of each of `seeds` sets; the sets' seeds are `seed`, `seed + 1` and so on.
+/// Traces are numbered consecutively.
 ///
 /// # Errors
-/// When the scenario is invalid.
+/// Fails if the scenario is invalid.
 pub fn test_traces(
     scenario: &Scenario,
     (seed, seeds): (u64, u64),
@@ -139,14 +139,14 @@ pub fn test_traces(
 /// trace, and depend neither on the number of threads nor on who runs them.
 ///
 /// # Errors
-/// When a policy does not fit the scenario, or other machines fail.
+/// Fails if a policy does not fit the scenario, or if other machines fail.
 pub(crate) fn run_all<T: Quantity>(
     work: &Work,
     scenario: &Scenario,
     entrants: &[Entrant],
     traces: &[NumberedTrace],
 ) -> Result<Vec<Vec<T>>, EvalError> {
-    // Runs of one trace follow each other, so that simulations under way at a time differ in length.
+    // Runs of one trace follow each other, so that simulations in progress at the same time differ in length.
     let of = |run: usize| {
         (
             &entrants[run % entrants.len()],
@@ -192,11 +192,11 @@ pub const ALPHAS: [&str; 11] = [
     "0.25", "0.5", "1", "2", "4", "8", "16", "32", "64", "128", "256",
 ];
 
-/// Dynamic Threshold with the α of [`ALPHAS`] that has the lowest mean over training traces of mean FCT
-/// over DT's (α = 1). It is never chosen on test traces.
+/// Returns Dynamic Threshold with the α of [`ALPHAS`] that has the lowest mean over training traces of mean
+/// FCT over DT's (α = 1). It is never chosen on test traces.
 ///
 /// # Errors
-/// When the scenario is invalid.
+/// Fails if the scenario is invalid.
 pub fn best_static(
     work: &Work,
     scenario: &Scenario,
@@ -223,12 +223,12 @@ pub fn best_static(
     Ok(rules[least(&ratios)].clone())
 }
 
-/// Number of simulations behind [`best_static`].
+/// Returns the number of simulations behind [`best_static`].
 pub fn best_static_runs(count: u64) -> usize {
     bufgym_sim::convert::index(count) * ALPHAS.len()
 }
 
-/// The first of the smallest values; NaN is larger than any.
+/// Returns the index of the first of the smallest values; NaN is larger than any.
 fn least(values: &[f64]) -> usize {
     let placed = values.iter().enumerate();
     let best = placed.min_by(|a, b| a.1.total_cmp(b.1));
@@ -248,10 +248,10 @@ impl Quantity for MeanFct {
     }
 }
 
-/// The mean FCT of every policy on every trace, by policy, then by trace.
+/// Returns the mean FCT of every policy on every trace, by policy, then by trace.
 ///
 /// # Errors
-/// When a policy does not fit the scenario, or other machines fail.
+/// Fails if a policy does not fit the scenario, or if other machines fail.
 pub fn mean_fcts(
     work: &Work,
     scenario: &Scenario,
@@ -263,7 +263,7 @@ pub fn mean_fcts(
     Ok(runs.into_iter().map(values).collect())
 }
 
-/// Mean FCT in milliseconds; infinity where a flow did not finish.
+/// Returns the mean FCT in milliseconds; infinity if a flow did not finish.
 pub fn mean_fct(outcome: &Outcome) -> f64 {
     let summary = &outcome.summary;
     match summary.completed == summary.flows {
@@ -272,7 +272,7 @@ pub fn mean_fct(outcome: &Outcome) -> f64 {
     }
 }
 
-/// A policy's name in legends: marked where the paper does not have it.
+/// Returns a policy's name for legends: marked if the paper does not have it.
 pub fn legend(entrant: &Entrant, added: bool) -> String {
     match added {
         true => format!("{} (added)", entrant.name()),

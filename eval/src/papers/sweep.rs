@@ -23,18 +23,18 @@ type Make = Box<dyn Fn(&Point) -> (Vec<String>, String) + Send + Sync>;
 /// A point of the horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Its value.
+    /// Value of the point.
     pub x: f64,
-    /// Where it is drawn.
+    /// Position in the drawing.
     pub place: f64,
-    /// As it is written, with its unit.
+    /// Label with its unit.
     pub label: String,
-    /// What it sets in every scenario.
+    /// Settings that the point sets in every scenario.
     pub settings: Vec<String>,
 }
 
 impl Point {
-    /// A point that sets what is listed.
+    /// Builds a point with the given settings.
     pub fn new(x: f64, label: impl Into<String>, settings: &[String]) -> Point {
         Point {
             x,
@@ -44,7 +44,7 @@ impl Point {
         }
     }
 
-    /// The same, drawn elsewhere.
+    /// Sets another position in the drawing.
     #[must_use]
     pub fn drawn_at(self, place: f64) -> Point {
         Point { place, ..self }
@@ -53,27 +53,27 @@ impl Point {
 
 /// A curve.
 pub struct Series {
-    /// Its name on page and in files.
+    /// Name on the page and in files.
     pub name: String,
-    /// Whether the paper does not have it.
+    /// True if the paper does not have the series.
     pub added: bool,
     make: Make,
 }
 
 impl Series {
-    /// A policy that is the same at all points.
+    /// Builds a series from a policy that is the same at all points.
     pub fn new(name: &str, policy: &str) -> Series {
         Series::with(name, policy, &[])
     }
 
-    /// A policy with settings, the same at all points.
+    /// Builds a series from a policy with settings, the same at all points.
     pub fn with(name: &str, policy: &str, settings: &[&str]) -> Series {
         let settings: Vec<String> = settings.iter().map(|s| (*s).to_owned()).collect();
         let policy = policy.to_owned();
         Series::made(name, move |_| (settings.clone(), policy.clone()))
     }
 
-    /// Settings and policy that depend on the point.
+    /// Builds a series whose settings and policy depend on the point.
     pub fn made(
         name: &str,
         make: impl Fn(&Point) -> (Vec<String>, String) + Send + Sync + 'static,
@@ -85,7 +85,7 @@ impl Series {
         }
     }
 
-    /// The same, marked as not in the paper.
+    /// Marks the series as not in the paper.
     #[must_use]
     pub fn as_addition(self) -> Series {
         Series {
@@ -95,7 +95,7 @@ impl Series {
     }
 }
 
-/// A figure's simulations.
+/// The simulations of a figure.
 pub struct Sweep {
     /// Number of the figure.
     pub figure: &'static str,
@@ -107,17 +107,17 @@ pub struct Sweep {
     pub series: Vec<Series>,
     /// Points.
     pub points: Vec<Point>,
-    /// What is swept, with its unit.
+    /// The swept quantity, with its unit.
     pub x_label: &'static str,
-    /// Simulations of every point.
+    /// Number of simulations of every point.
     pub seeds: u64,
-    /// What is to differ from all that: see [`change`](Sweep::change).
+    /// Changes to all of these: see [`change`](Sweep::change).
     pub changes: Vec<&'static str>,
 }
 
 impl Sweep {
-    /// What a point of a series needs: settings of the figure, then of the point, then of the series,
-    /// with all changes.
+    /// Returns the simulations of a point of a series: settings of the figure, then of the point, then of the
+    /// series, with all changes.
     pub fn cell(&self, series: &Series, point: &Point) -> Cell {
         let (own, policy) = (series.make)(point);
         let all = self.settings.iter().chain(&point.settings).chain(&own);
@@ -139,15 +139,15 @@ impl Sweep {
         }
     }
 
-    /// The same figure with something changed, each time in one of these forms:
+    /// Adds changes to the figure, each in one of these forms:
     /// - `KEY=VALUE`, a setting of all scenarios;
-    /// - `KEY=VALUE=>OTHER`, another value of a setting where it is `VALUE`;
-    /// - `POLICY:KEY=VALUE`, a parameter of a policy where it is the series'.
+    /// - `KEY=VALUE=>OTHER`, another value of a setting that is `VALUE`;
+    /// - `POLICY:KEY=VALUE`, a parameter of a policy that a series has.
     pub fn change(&mut self, changes: &[&'static str]) {
         self.changes.extend(changes);
     }
 
-    /// With the results of its simulations.
+    /// Combines the figure with the results of its simulations.
     pub fn measured<'a>(&'a self, grid: &'a Grid) -> Swept<'a> {
         Swept { sweep: self, grid }
     }
@@ -156,7 +156,7 @@ impl Sweep {
 /// A figure with its results.
 #[derive(Clone, Copy)]
 pub struct Swept<'a> {
-    /// What was simulated.
+    /// The simulated figure.
     pub sweep: &'a Sweep,
     grid: &'a Grid,
 }
@@ -166,12 +166,12 @@ impl<'a> Swept<'a> {
         self.sweep.series.iter().find(|series| series.name == name)
     }
 
-    /// Results of a point by seed; empty if it was not run.
+    /// Returns the results of a point by seed; empty if it was not run.
     pub fn of(&self, series: &Series, point: &Point) -> &'a [Measured] {
         self.grid.of(&self.sweep.cell(series, point))
     }
 
-    /// A metric at a point by seed; `None` where a seed has no value.
+    /// Returns a metric at a point by seed; `None` if a seed has no value.
     pub fn values(&self, series: &str, point: &Point, metric: Metric) -> Option<Vec<f64>> {
         let measured = self.of(self.series(series)?, point);
         let values = measured.iter().map(|measured| metric.of(measured));
@@ -180,14 +180,14 @@ impl<'a> Swept<'a> {
             .filter(|v| !v.is_empty())
     }
 
-    /// Median and range over the seeds of a metric at a point.
+    /// Returns the median and range over the seeds of a metric at a point.
     pub fn value(&self, series: &str, point: &Point, metric: Metric) -> Option<Spread> {
         self.values(series, point, metric).and_then(Spread::of)
     }
 
-    /// How much lower a series is than the mean of others, per cent: median and range over the seeds.
-    /// With several points, the mean over these. Where both are 0 nothing can be lower, and the point
-    /// does not count.
+    /// Returns the mean reduction of a series relative to others, per cent: median and range over the seeds.
+    /// With several points, it is the mean over these. If both values of a pair are 0, neither can be lower,
+    /// and the pair does not count.
     pub fn reduction(
         &self,
         series: &str,
@@ -217,20 +217,20 @@ impl<'a> Swept<'a> {
         Spread::of(over_points.collect())
     }
 
-    /// The level of a series' in-cast tail at a point.
+    /// Returns the level of a series' in-cast tail at a point.
     pub fn regime(&self, series: &str, point: &Point, metric: Metric) -> Option<Regime> {
         let tail = self.value(series, point, metric)?.median;
         let (floor, timeout) = self.scales(series, point)?;
         Some(Regime::of(tail, floor, timeout))
     }
 
-    /// Floor and timeout of the in-cast flows at a point, in slowdowns.
+    /// Returns the floor and the timeout of the in-cast flows at a point, in slowdowns.
     pub fn scales(&self, series: &str, point: &Point) -> Option<(f64, f64)> {
         let measured = self.of(self.series(series)?, point).first()?;
         measured.floor.zip(measured.timeout)
     }
 
-    /// Why a series has no value: the first reason of its points.
+    /// Returns the reason why a series has no value: the first reason of its points.
     pub fn refusal(&self, series: &str) -> Option<String> {
         let series = self.series(series)?;
         let reasons = self.sweep.points.iter();
@@ -238,7 +238,8 @@ impl<'a> Swept<'a> {
         reasons.next().map(str::to_owned)
     }
 
-    /// A line for every series that was not run, with the reason. Series with the same reason share it.
+    /// Returns a line for every series that was not run, with the reason. Series with the same reason share
+    /// it.
     pub fn left_out(&self) -> Vec<String> {
         let mut by_reason: Vec<(String, Vec<&str>)> = Vec::new();
         for series in &self.sweep.series {
@@ -256,7 +257,7 @@ impl<'a> Swept<'a> {
         by_reason.into_iter().map(line).collect()
     }
 
-    /// All simulations of the figure; those of several points as often.
+    /// Returns all simulations of the figure; those of several points occur several times.
     pub fn all(&self) -> impl Iterator<Item = &'a Measured> {
         let points = &self.sweep.points;
         let cells = self
@@ -267,26 +268,26 @@ impl<'a> Swept<'a> {
         cells.flat_map(|(series, point)| self.of(series, point))
     }
 
-    /// Lossless packets that were lost, in all simulations of the figure; `None` if none has lossless
-    /// packets.
+    /// Returns the number of lost lossless packets in all simulations of the figure; `None` if none has
+    /// lossless packets.
     pub fn lossless_drops(&self) -> Option<u64> {
         let lossless = self.all().filter_map(|measured| measured.lossless.as_ref());
         let drops = lossless.map(|lossless| lossless.drops);
         drops.reduce(|sum, drops| sum + drops)
     }
 
-    /// Flows that did not finish, in all simulations of the figure.
+    /// Returns the number of flows that did not finish, in all simulations of the figure.
     pub fn unfinished(&self) -> u64 {
         self.all().map(|measured| measured.unfinished).sum()
     }
 }
 
-/// How much lower a value is than another, per cent; `None` where both are 0.
+/// Returns the reduction of a value relative to another, per cent; `None` if both are 0.
 fn lower_by(own: f64, other: f64) -> Option<f64> {
     (own != 0.0 || other != 0.0).then(|| 100.0 * (1.0 - own / other))
 }
 
-/// A point of a series with one [change](Sweep::change).
+/// Applies one [change](Sweep::change) to a point of a series.
 fn changed(mut cell: Cell, change: &str) -> Cell {
     let setting = |cell: &mut Cell, setting: &str| cell.settings.push(setting.to_owned());
     match (change.split_once(':'), change.split_once("=>")) {
@@ -313,7 +314,7 @@ fn same_key(one: &str, other: &str) -> bool {
     one.split('=').next() == other.split('=').next()
 }
 
-/// A policy with another value of a parameter, if it is the one of that name.
+/// Returns a policy with another value of a parameter, if the policy has this name.
 fn with_parameter(policy: &str, name: &str, parameter: &str) -> Option<String> {
     let spec: PolicySpec = policy.parse().ok()?;
     let (key, value) = parameter.split_once('=')?;

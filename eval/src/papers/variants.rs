@@ -1,5 +1,5 @@
-//! What differs from the paper is run again with one option after the other, each a choice that the
-//! paper leaves open.
+//! Repeats measurements that differ from the paper with one option after the other. Each option is a choice
+//! that the paper leaves open.
 
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 
@@ -10,18 +10,18 @@ use crate::papers::verdict::Grade;
 /// Settings that are changed together.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
-    /// In words.
+    /// Description in words.
     pub name: &'static str,
-    /// Assignments as on the command line; in networks also other changes that a
-    /// [sweep](crate::papers::sweep::Sweep::change) knows.
+    /// Assignments in the form of the command line; in networks also other changes that a
+    /// [sweep](crate::papers::sweep::Sweep::change) supports.
     pub settings: &'static [&'static str],
 }
 
 impl Variant {
-    /// The scenario with the settings.
+    /// Returns the scenario with the settings.
     ///
     /// # Errors
-    /// When a setting does not exist.
+    /// Fails if a setting does not exist.
     pub fn of(&self, scenario: &Scenario) -> Result<Scenario, ScenarioError> {
         let mut changed = scenario.clone();
         changed.set_all(self.settings)?;
@@ -29,8 +29,8 @@ impl Variant {
     }
 }
 
-/// The paper simulates with ns-3: its packet sizes, handshake, window, host queues and loss recovery, as
-/// in the preset `ns3-16x1g`.
+/// The senders of ns-3, with which the paper simulates: its packet sizes, handshake, window, host queues and
+/// loss recovery, like in the preset `ns3-16x1g`.
 pub const NS3: Variant = Variant {
     name: "the senders of ns-3",
     settings: &[
@@ -48,7 +48,7 @@ pub const NS3: Variant = Variant {
     ],
 };
 
-/// The testbed's hosts have Linux.
+/// The senders of Linux, which runs on the testbed's hosts.
 pub const LINUX: Variant = Variant {
     name: "the senders of Linux",
     settings: &[
@@ -62,23 +62,23 @@ pub const LINUX: Variant = Variant {
     ],
 };
 
-/// The paper does not give the minimum RTO.
+/// A short minimum RTO, because the paper does not give it.
 pub const SHORT_RTO: Variant = Variant {
     name: "a minimum RTO of 10 ms",
     settings: &["min_rto_us=10000"],
 };
 
-/// The default of ns-3.
+/// The minimum RTO that is the default of ns-3.
 pub const LONG_RTO: Variant = Variant {
     name: "a minimum RTO of 1 s",
     settings: &["min_rto_us=1000000"],
 };
 
-/// Looks for the reason of every claim that differs: repeats the measurement with each variant until
-/// none is left without one.
+/// Searches for the reason of every claim that differs: repeats the measurement with each variant until every
+/// claim has a reason.
 ///
 /// # Errors
-/// Those of `repeat`.
+/// Returns the errors of `repeat`.
 pub fn explain(
     claims: &mut [Claim],
     variants: &[Variant],

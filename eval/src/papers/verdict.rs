@@ -1,35 +1,36 @@
-//! How well a measurement agrees with a claim: decided by rules, never by hand.
+//! Grades the agreement of a measurement with a claim: by rules, never manually.
 
 use std::fmt;
 
 use super::claim::{Ours, Target};
 
-/// Ratios of our value to the paper's that agree.
+/// Ratios of the measured value to the paper's that agree.
 const AGREES: (f64, f64) = (0.8, 1.25);
 /// Ratios that agree in factor.
 const FACTOR: (f64, f64) = (0.67, 1.5);
 /// Points of per cent by which a reduction may differ.
 const POINTS: f64 = 5.0;
-/// The order of two series counts where the paper's values differ by more than this share.
+/// Share beyond which two values of the paper differ enough for their order to count.
 const APART: f64 = 0.1;
 
-/// How well a measurement agrees.
+/// The agreement of a measurement with a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
-    /// The ratio of our value to the paper's is within 0.8 to 1.25, a reduction within 5 points, a
-    /// limit is kept, or the paper's value is inside our confidence interval. A range over seeds is none.
+    /// The ratio of the measured value to the paper's is within 0.8 to 1.25, a reduction is within 5 points,
+    /// a limit holds, or the paper's value is inside the measured confidence interval. A range over seeds is
+    /// no confidence interval.
     Agrees,
     /// The ratio is within 0.67 to 1.5.
     InFactor,
     /// The order of the series is the paper's.
     InRanking,
-    /// None of these.
+    /// None of the above.
     Differs,
     /// The paper says too little, or nothing could be measured.
     NotComparable,
 }
 
-/// A grade with its reason, as in `verdicts.csv`.
+/// A grade with its reason, for `verdicts.csv`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// [`Grade::Agrees`].
@@ -38,9 +39,9 @@ pub enum Verdict {
     AgreesInFactor,
     /// [`Grade::InRanking`].
     AgreesInRanking,
-    /// [`Grade::Differs`], and what closes the gap, or `unexplained`.
+    /// [`Grade::Differs`], and the variant that closes the gap, or `unexplained`.
     Differs(String),
-    /// [`Grade::NotComparable`], and why.
+    /// [`Grade::NotComparable`], and the reason.
     NotComparable(String),
 }
 
@@ -66,7 +67,7 @@ impl Grade {
         Grade::NotComparable,
     ];
 
-    /// Its name on the page and in counts.
+    /// Returns the name on the page and in counts.
     pub fn name(self) -> &'static str {
         match self {
             Grade::Agrees => "agrees",
@@ -78,11 +79,11 @@ impl Grade {
     }
 }
 
-/// Decides how well `ours` agrees with the paper's value. `order` says whether the order of the series
-/// is the paper's, where the claim implies one.
+/// Grades the agreement of `ours` with the paper's value. `order` is true if the order of the series is the
+/// paper's, if the claim implies one.
 ///
-/// A number that is too far away agrees in ranking if the order is right. A claim that is an order
-/// alone cannot do better than that.
+/// A number that is too far away agrees in ranking if the order is right. A claim about an order only cannot
+/// get a better grade than that.
 pub fn grade(paper: &Target, ours: Option<&Ours>, order: Option<bool>) -> Grade {
     let by_order = match order {
         Some(true) => Grade::InRanking,
@@ -131,15 +132,15 @@ fn agrees_in_factor(paper: &Target, ours: f64) -> bool {
     }
 }
 
-/// Whether the values are in strictly ascending order; `None` with fewer than two, or where one is not
-/// a number.
+/// Returns true if the values are in strictly ascending order; `None` with fewer than two values, or if one
+/// is not a number.
 pub fn ascending(values: &[Option<f64>]) -> Option<bool> {
     let values: Vec<f64> = values.iter().copied().collect::<Option<_>>()?;
     let comparable = values.len() > 1 && values.iter().all(|value| value.is_finite());
     comparable.then(|| values.is_sorted_by(|a, b| a < b))
 }
 
-/// As [`same_order`], of the pairs with the one at `place` only.
+/// Does the same as [`same_order`], but only for the pairs with the one at `place`.
 pub fn order_with(pairs: &[(f64, f64)], place: usize) -> Option<bool> {
     let own = *pairs.get(place)?;
     let others = pairs
@@ -152,8 +153,9 @@ pub fn order_with(pairs: &[(f64, f64)], place: usize) -> Option<bool> {
     (!known.is_empty()).then(|| known.iter().all(|same| *same))
 }
 
-/// Whether our values have the order of the paper's wherever those differ by more than 10 % of the
-/// larger. Pairs are the paper's value and ours. `None` where no two of the paper's do.
+/// Returns true if the measured values have the order of the paper's wherever those differ by more than 10 %
+/// of the larger. A pair is the paper's value and the measured one. `None` if no two of the paper's values
+/// differ so much.
 pub fn same_order(pairs: &[(f64, f64)]) -> Option<bool> {
     let mut known = None;
     for (index, &(paper, ours)) in pairs.iter().enumerate() {
@@ -188,13 +190,13 @@ mod tests {
     #[test]
     fn the_order_of_one_series_among_others_counts_its_own_pairs() {
         let pairs = [(10.0, 9.0), (100.0, 50.0), (105.0, 40.0), (20.0, 60.0)];
-        // The second and the third are too near for an order of their own.
+        // The second and the third are too close for their own order.
         assert_eq!(order_with(&pairs, 0), Some(true));
         assert_eq!(order_with(&pairs, 1), Some(false));
         assert_eq!(order_with(&pairs[..3], 1), Some(true));
         assert_eq!(order_with(&pairs[1..3], 0), None);
         assert_eq!(order_with(&pairs, 4), None);
-        // Equal values have no order, where the paper's differ.
+        // Equal measured values have no order, although the paper's differ.
         assert_eq!(order_with(&[(1.0, 3.0), (2.0, 3.0)], 0), Some(false));
     }
 
@@ -230,7 +232,7 @@ mod tests {
         assert_eq!(grade(&reduction, Some(&wide), None), Grade::Agrees);
     }
 
-    /// Two seeds that lie on both sides of the paper's value show nothing but that they lie apart.
+    /// Two seeds on both sides of the paper's value only show that the seeds differ.
     #[test]
     fn a_range_over_seeds_is_never_judged_as_an_interval() {
         let cases = [
@@ -267,7 +269,7 @@ mod tests {
         for (ours, expected) in cases {
             assert_eq!(judge(&forty, ours, None), expected, "{ours}");
         }
-        // By ratio 4 of 8 would differ.
+        // By ratio, 4 of 8 would differ.
         assert_eq!(judge(&Target::Reduction(8.0), 4.0, None), Grade::Agrees);
         assert_eq!(judge(&Target::Reduction(0.0), -4.9, None), Grade::Agrees);
         assert_eq!(judge(&Target::Reduction(0.0), -5.1, None), Grade::Differs);
@@ -325,7 +327,7 @@ mod tests {
 
     #[test]
     fn an_order_counts_where_the_paper_s_values_are_apart() {
-        // 100 and 105 are within 10 %, so that their order does not matter.
+        // 100 and 105 are within 10 %, so their order does not matter.
         let pairs = [(100.0, 7.0), (105.0, 6.0), (200.0, 9.0)];
         assert_eq!(same_order(&pairs), Some(true));
         assert_eq!(same_order(&[(100.0, 7.0), (200.0, 6.0)]), Some(false));

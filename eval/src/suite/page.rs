@@ -7,10 +7,10 @@ use crate::data::{Evaluation, PolicySummary, Role, SeedGroup, Versus};
 use crate::stats::Interval;
 use crate::{format, label};
 
-/// Rules in the first table, and rules that learned policies are compared with.
+/// Number of rules in the first table, and of rules that learned policies are compared with.
 const BEST: usize = 10;
 
-/// The page. `command` is the command that writes it again.
+/// Renders the page. `command` is the command that writes it again.
 pub fn render(suite: &Suite, command: &str) -> String {
     let mut text = "# Results\n\n".to_owned();
     if let Some(first) = suite.mains.first() {
@@ -51,8 +51,8 @@ pub fn render(suite: &Suite, command: &str) -> String {
     text
 }
 
-/// The table for a front page: the learned policies, the best rules, DT and the references in the first
-/// of the main comparisons.
+/// Renders the table for a front page: the learned policies, the best rules, DT and the references in the
+/// first of the main comparisons.
 pub fn front_table(suite: &Suite) -> String {
     let Some(first) = suite.mains.first() else {
         return String::new();
@@ -60,7 +60,7 @@ pub fn front_table(suite: &Suite) -> String {
     format!("{}\n{}\n", best_table(first), budgets(suite))
 }
 
-/// What searches and trainings have spent, in a sentence.
+/// Describes the simulations that searches and trainings have spent, in a sentence.
 fn budgets(suite: &Suite) -> String {
     let training = suite.learner_simulations.map(|count| {
         format!(
@@ -74,7 +74,7 @@ fn budgets(suite: &Suite) -> String {
     )
 }
 
-/// Policies that a row of results is about.
+/// The policies in a row of results.
 enum Row<'a> {
     One(&'a PolicySummary),
     Seeds(&'a SeedGroup),
@@ -89,7 +89,7 @@ impl Row<'_> {
     }
 }
 
-/// Trainings with several seeds take one row together.
+/// Returns true if the policy belongs to a training with several seeds, which share one row.
 fn is_in_a_group(policy: &PolicySummary, evaluation: &Evaluation) -> bool {
     let name = &policy.entry.policy;
     evaluation
@@ -98,7 +98,7 @@ fn is_in_a_group(policy: &PolicySummary, evaluation: &Evaluation) -> bool {
         .any(|group| group.policies.contains(name))
 }
 
-/// The learned policies, the best rules, DT, and the references; the best first.
+/// Renders the learned policies, the best rules, DT, and the references; the best first.
 fn best_table(comparison: &Comparison) -> String {
     let evaluation = &comparison.evaluation;
     let best: Vec<&str> = comparison
@@ -149,7 +149,7 @@ fn best_table(comparison: &Comparison) -> String {
     text
 }
 
-/// A list of labels, each with the policy string; nothing where all are the same.
+/// Renders a list of labels, each with the policy string; nothing if all are the same.
 fn in_full(labels: &[(String, &str)]) -> String {
     let others = labels.iter().filter(|(label, full)| label != full);
     let lines: String = others
@@ -161,7 +161,7 @@ fn in_full(labels: &[(String, &str)]) -> String {
     }
 }
 
-/// A label as code within a table.
+/// Renders a label as code within a table.
 fn code(label: &str) -> String {
     format!("`{}`", label.replace('`', "'").replace('|', "\\|"))
 }
@@ -201,7 +201,7 @@ fn seeds(text: &mut String, group: &SeedGroup) {
     );
 }
 
-/// The label with a star where the policy pushes out, in bold where it is learned.
+/// Renders the label with a star if the policy pushes out, and in bold if it is learned.
 fn name(comparison: &Comparison, policy: &PolicySummary) -> String {
     let entry = &policy.entry;
     let star = match comparison.push_out.contains(&entry.policy) {
@@ -216,7 +216,7 @@ fn name(comparison: &Comparison, policy: &PolicySummary) -> String {
     }
 }
 
-/// Simulations of a tuned rule's search.
+/// Renders the number of simulations of a tuned rule's search.
 fn simulations(comparison: &Comparison, policy: &PolicySummary) -> String {
     match comparison.spent(&policy.entry.policy) {
         Some(spent) => spent
@@ -280,7 +280,7 @@ fn every_policy(text: &mut String, comparison: &Comparison) {
     }
 }
 
-/// The learned policies against the best rules, trace by trace.
+/// Renders the learned policies against the best rules, trace by trace.
 fn against_rules(text: &mut String, comparison: &Comparison) {
     let evaluation = &comparison.evaluation;
     let best: Vec<&str> = comparison

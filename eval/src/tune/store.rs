@@ -1,5 +1,5 @@
-//! Files of tuned parameters: one file per scenario with all its settings, one entry per policy with its
-//! queue management, and objective.
+//! Files of tuned parameters: one file per scenario with all its settings, and one entry per objective and
+//! policy with its queue management.
 
 use std::collections::BTreeMap;
 
@@ -13,34 +13,34 @@ use crate::metric::Metric;
 /// Format of the file.
 const FORMAT: &str = "bufgym-tuned";
 const VERSION: u32 = 2;
-/// Versions that are read. Version 1 has mean FCT on training traces only.
+/// Supported versions. Version 1 has mean FCT on training traces only.
 const READ: [u32; 2] = [1, VERSION];
 
-/// Why a file of tuned parameters cannot be used.
+/// An error of a file of tuned parameters.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It is not a file of this format and version.
+    /// The file does not have this format and version.
     #[error("{origin}: {problem}; `bufgym tune` writes such files")]
     File {
-        /// Which file.
+        /// Name of the file.
         origin: String,
-        /// What is wrong with it.
+        /// Problem of the file.
         problem: String,
     },
-    /// Its scenario is invalid.
+    /// The scenario in the file is invalid.
     #[error("{origin}: {source}")]
     Scenario {
-        /// Which file.
+        /// Name of the file.
         origin: String,
-        /// What is wrong.
+        /// Problem of the scenario.
         source: ScenarioError,
     },
     /// The stored policy string is invalid.
     #[error("{origin}: {source}")]
     Policy {
-        /// Which file.
+        /// Name of the file.
         origin: String,
-        /// What is wrong.
+        /// Problem of the policy string.
         source: PolicyParseError,
     },
 }
@@ -50,38 +50,39 @@ pub enum StoreError {
 pub struct Tuned {
     /// The policy string with its best parameters.
     pub policy: String,
-    /// How it compares with DT (α = 1) on the traces: [`Comparison::value`](crate::metric::Comparison).
+    /// Comparison with DT (α = 1) on the traces: [`Comparison::value`](crate::metric::Comparison).
     pub ratio_to_dt: f64,
-    /// The same for the defaults.
+    /// Comparison of the default parameters with DT on the traces.
     pub start_ratio_to_dt: f64,
     /// Number of traces.
     pub traces: u64,
     /// Seed of the traces.
     pub seed: u64,
-    /// Split of the traces; that of training in files of version 1.
+    /// Split of the traces; missing in files of version 1, which use the training split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<String>,
     /// Simulations spent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulations: Option<u64>,
-    /// Simulations that the search was given.
+    /// Simulation budget of the search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<u64>,
-    /// Parameters that are at an edge of what was searched, in words.
+    /// Parameters at an edge of the search range, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<String>,
 }
 
-/// How the settings of a file fit a scenario. The better fit comes first.
+/// The fit of a file's settings to a scenario. The better fit comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fit {
     /// All settings are the same.
     Exact,
-    /// Traffic lasts for another time and all else is the same. Searches in large networks need short runs.
+    /// The duration of traffic differs and all other settings are the same. Searches in large networks need
+    /// short runs.
     OtherDuration,
 }
 
-/// By the names of a policy and its queue management, `dt` or `dt+red`.
+/// Tuned policies by the names of a policy and its queue management, `dt` or `dt+red`.
 type Policies = BTreeMap<String, Tuned>;
 
 /// The tuned policies of a scenario.
@@ -91,15 +92,15 @@ pub struct Stored {
     version: u32,
     /// The scenario with all its settings, as TOML.
     scenario: String,
-    /// Judged by mean FCT.
+    /// Policies that were tuned by mean FCT.
     policies: Policies,
-    /// Judged by the metrics of other objectives.
+    /// Policies that were tuned by the metrics of other objectives.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     objectives: BTreeMap<String, Policies>,
 }
 
 impl Stored {
-    /// A file without policies.
+    /// Builds a file without policies.
     pub fn new(scenario: &Scenario) -> Stored {
         Stored {
             format: FORMAT.to_owned(),
@@ -113,7 +114,7 @@ impl Stored {
     /// Reads a file; `origin` names it in errors.
     ///
     /// # Errors
-    /// When the text is not such a file.
+    /// Fails if the text is not such a file.
     pub fn read(text: &str, origin: &str) -> Result<Stored, StoreError> {
         let refuse = |problem: String| StoreError::File {
             origin: origin.to_owned(),
@@ -128,16 +129,16 @@ impl Stored {
         Ok(stored)
     }
 
-    /// The file's text.
+    /// Returns the file's text.
     pub fn to_json(&self) -> String {
         // Serialization of strings, numbers and maps with string keys cannot fail.
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// How its settings fit those of `scenario`; `None` where they are of another one.
+    /// Returns the fit of the file's settings to those of `scenario`; `None` if they belong to another one.
     ///
     /// # Errors
-    /// When the scenario in the file is invalid.
+    /// Fails if the scenario in the file is invalid.
     pub fn fit(&self, scenario: &Scenario, origin: &str) -> Result<Option<Fit>, StoreError> {
         let stored = Scenario::from_toml_str(&self.scenario, origin).map_err(|source| {
             StoreError::Scenario {
@@ -164,12 +165,12 @@ impl Stored {
         }
     }
 
-    /// The result for a policy of these names, if there is one.
+    /// Returns the result for a policy of these names, if there is one.
     pub fn entry(&self, metric: Metric, names: &str) -> Option<&Tuned> {
         self.judged_by(metric)?.get(names)
     }
 
-    /// All results by a metric, by the names of policies.
+    /// Returns all results by a metric, by the names of policies.
     pub fn entries(&self, metric: Metric) -> impl Iterator<Item = (&String, &Tuned)> {
         self.judged_by(metric).into_iter().flatten()
     }
@@ -187,10 +188,10 @@ impl Stored {
         self.version = VERSION;
     }
 
-    /// The tuned policy of these names, if there is one.
+    /// Returns the tuned policy of these names, if there is one.
     ///
     /// # Errors
-    /// When the stored policy string is invalid.
+    /// Fails if the stored policy string is invalid.
     pub fn policy(
         &self,
         metric: Metric,

@@ -12,7 +12,7 @@ use bufgym_models::{ActorWeights, FastActor};
 use bufgym_sim::rng::{self, Split};
 use bufgym_sim::scenario::{RangeU32, Scenario};
 
-/// Traffic that fits a test and still drops: many senders to few ports, a small buffer.
+/// Returns a scenario whose traffic fits a test and still drops: many senders to few ports, a small buffer.
 fn scenario() -> Scenario {
     Scenario {
         name: "small".to_string(),
@@ -60,7 +60,7 @@ fn no_simulation_begins_after_it_was_stopped() {
     let error = stopped.unwrap_err();
     assert!(matches!(error, EvalError::Stopped));
     assert_eq!(error.to_string(), "the evaluation was stopped");
-    // One that every thread had begun.
+    // Each thread finishes the simulation that it had begun.
     let threads = rayon::current_num_threads();
     assert!((1..=threads).contains(&done.into_inner().unwrap()));
 }

@@ -33,7 +33,7 @@ fn run(config: &ExplainConfig) -> Explanation {
     explain(config, &|_| {}).unwrap()
 }
 
-/// What does not depend on the machine.
+/// Returns the part of an explanation that does not depend on the machine.
 fn reproducible(mut explanation: Explanation) -> Explanation {
     explanation.timing = Timing {
         wall_s: 0.0,

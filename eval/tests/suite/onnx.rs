@@ -1,4 +1,4 @@
-//! Exported networks decide as those in the checkpoints.
+//! Tests that exported networks decide like those in the checkpoints.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::generate;
 
-/// Shipped weights: one value per port, and two.
+/// Names of shipped weights: one value per port, and two.
 const SHIPPED: [&str; 2] = ["ndt-fct-alpha", "ndt-fct"];
 
 fn checkpoint(name: &str) -> PathBuf {
@@ -22,7 +22,7 @@ fn checkpoint(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// A checkpoint as `bufgym export` writes it, and both as policies: `ndt:` and `onnx:`.
+/// Exports a checkpoint like `bufgym export`, and returns both as policies: `ndt:` and `onnx:`.
 fn both(name: &str, folder: &Path) -> [Entrant; 2] {
     let from = checkpoint(name);
     let (weights, manifest) = checkpoint::load_actor(&from).unwrap();
@@ -79,7 +79,7 @@ fn an_exported_checkpoint_is_the_checkpoint_trace_by_trace() {
     }
 }
 
-/// Decides as one controller and counts where another would choose another level.
+/// Decides like one controller and counts how often another would choose another level.
 struct Beside {
     leads: Box<dyn Controller>,
     other: Box<dyn Controller>,
@@ -129,7 +129,7 @@ fn levels_of_an_exported_checkpoint_are_those_of_the_checkpoint() {
             beside.different, beside.levels
         );
         assert!(beside.levels > 10_000, "{}", beside.levels);
-        // A sum that is rounded in another order may cross an edge between levels, rarely.
+        // Rounding in another order may rarely move a sum across an edge between levels.
         assert!(
             beside.different * 10_000 <= beside.levels,
             "{}",

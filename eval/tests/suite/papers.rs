@@ -20,7 +20,7 @@ fn config() -> NdtConfig {
     }
 }
 
-/// Name and content of every file but the page, which has the wall time.
+/// Returns the name and content of every file except the page, which contains the wall time.
 fn files(report: &Report) -> BTreeMap<String, String> {
     let folder = tempfile::tempdir().unwrap();
     write_into(report, folder.path()).unwrap();

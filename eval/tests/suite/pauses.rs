@@ -1,4 +1,4 @@
-//! Reports and explanations where some packets are not to be lost.
+//! Tests of reports and explanations if some packets are lossless.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ fn network() -> Scenario {
     scenario
 }
 
-/// Four hosts on one switch, all traffic in a lossless priority.
+/// Returns a scenario of four hosts on one switch, with all traffic in a lossless priority.
 fn one_switch() -> Scenario {
     let mut scenario = Scenario::default();
     for change in [

@@ -1,4 +1,4 @@
-//! Writes random small networks with inputs and what must come out, for checks by other programs:
+//! Writes random small networks with inputs and expected outputs, for checks by other programs:
 //! `cargo run --release -p bufgym-export --example random_networks -- FOLDER [COUNT]`.
 //!
 //! Each folder `0`, `1`, … has `network.onnx`, `ndt_f32.h`, `ndt_f32.c`, and for 1, 4 and 13 ports

@@ -22,7 +22,7 @@ const BLOCK: usize = 4;
 /// Outputs that are summed up together.
 const TILE: usize = 32;
 
-/// From the mean of a port to its level, where there is one output.
+/// C code that turns the mean of a port into its level, where there is one output.
 const LEVEL: &str = "        uint8_t level = 0;
         for (edge = 0; edge < NDT_LEVELS - 1; edge++)
             level = (uint8_t)(level + (workspace->mean[port] >= level_edges[edge]));
@@ -261,7 +261,7 @@ impl<'a> Program<'a> {
         forward(&parts.collect::<Vec<_>>(), self.network.outputs())
     }
 
-    /// From the means of a port to its levels.
+    /// Returns the code that turns the means of a port into its levels.
     fn levels(&self) -> String {
         if self.network.gaps.is_none() {
             return LEVEL.to_owned();
@@ -395,10 +395,10 @@ fn padded(width: usize) -> usize {
 /// Dense layers that are computed for a block of ports without reading other ports.
 struct Part<'a> {
     stages: &'a [Stage<'a>],
-    /// Index of the array with the values of the previous part, and the values per port. None where
-    /// the part begins with the observation.
+    /// Index of the array with the values of the previous part, and the values per port. `None` if the part begins with
+    /// the observation.
     before: Option<(usize, usize)>,
-    /// The same for the values of this part. None where they are the output.
+    /// The same for the values of this part. `None` if they are the output.
     after: Option<(usize, usize)>,
 }
 

@@ -22,7 +22,7 @@ const CONVOLUTION: &str = include_str!("c_int8/convolution.c");
 const DENSE: &str = include_str!("c_int8/dense.c");
 const MEAN: &str = include_str!("c_int8/mean.c");
 const PORTS: &str = include_str!("c_int8/ports.c");
-/// The rest of `ndt_int8_forward`, and `ndt_int8_decide`, of a network with two outputs.
+/// The rest of `ndt_int8_forward`, and `ndt_int8_decide`, for a network with two outputs.
 const BOTH: &str = include_str!("c_int8/both.c");
 
 /// The header and the source file. `origin` are lines about the origin of the network.
@@ -39,7 +39,7 @@ pub fn render(network: &IntegerNetwork, origin: &[String]) -> [String; 2] {
 
 /// A dense layer in the memory layout of the generated code.
 struct Packed<'a> {
-    /// Prefix of its arrays' names, which no other layer has.
+    /// Prefix of the names of the layer's arrays, which no other layer has.
     name: String,
     dense: &'a IntegerDense,
     /// `[groups of 4 inputs][outputs][4]`, padded with zeros.
@@ -58,7 +58,7 @@ struct Stage<'a> {
     layers: Vec<Packed<'a>>,
 }
 
-/// How the layers are computed.
+/// Order of computation of the layers.
 struct Plan<'a> {
     stages: Vec<Stage<'a>>,
     /// Weights of the last layer in the order of its inputs.
@@ -222,7 +222,7 @@ fn header_text(network: &IntegerNetwork, plan: &Plan<'_>, origin: &[String]) -> 
     text
 }
 
-/// What the header says about the functions of a network with two outputs.
+/// Returns the header's text about the functions of a network with two outputs.
 fn early_functions(network: &IntegerNetwork, early: &EarlyOutput) -> String {
     format!(
         "/* The outputs of every port, [ports][NDT_OUTPUTS]: about mu / {:e} for alpha,\n   \
@@ -401,7 +401,8 @@ fn last(text: &mut String, network: &IntegerNetwork, plan: &Plan<'_>) {
     }
 }
 
-/// Computes the rows `row ..` of a stage, at most `NDT_BLOCK`, from what the stage before kept.
+/// Writes the function that computes the rows from `row` on of a stage, at most `NDT_BLOCK`, from the rows that the
+/// stage before kept.
 fn stage_function(
     text: &mut String,
     network: &IntegerNetwork,

@@ -18,7 +18,7 @@ const FRAME: &str = include_str!("ebpf/frame.c");
 
 const SET_LEVEL: &str = include_str!("ebpf/set_level.c");
 
-/// The map of a second output, and what sets it.
+/// The map of a second output, and the code that sets it.
 const EARLY: &str = include_str!("ebpf/early.c");
 
 /// The program. `origin` are lines about the origin of the network.
@@ -46,7 +46,7 @@ struct Program {
     text: String,
     /// Callbacks over ports, in order, with a mean between two of them.
     stages: Vec<Stage>,
-    /// Which of the two row buffers holds the current activations, and their number.
+    /// Index of the row buffer, of two, that holds the current activations.
     row: usize,
     width: usize,
 }

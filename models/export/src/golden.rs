@@ -8,7 +8,7 @@ use bufgym_models::npy;
 use bufgym_models::weights::ActorWeights;
 use bufgym_models::windows::OBSERVATION;
 
-/// What a policy observed at a series of decisions.
+/// Observations of a policy at a series of decisions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
     /// Ports of the switch.
@@ -36,15 +36,14 @@ impl Recording {
 /// Ports and batch size of the golden cases. They are small enough to be kept in a repository.
 pub const SIZES: [(usize, usize); 4] = [(1, 16), (4, 8), (16, 4), (96, 1)];
 
-/// What the names of files begin with, by output.
+/// Prefixes of file names, by output.
 const PREFIXES: [&str; 2] = ["", "early-"];
 
 /// Feature by which ports are chosen: the queue.
 const QUEUE: usize = 0;
 
-/// One case for each of [`SIZES`], from decisions spread evenly over the recording. A switch with
-/// fewer ports than recorded has those with the longest queues; one with more is made of several
-/// decisions.
+/// Returns one case for each of [`SIZES`], from decisions spread evenly over the recording. A switch with fewer ports
+/// than recorded gets the ports with the longest queues. A switch with more ports combines several decisions.
 ///
 /// # Panics
 /// When nothing is recorded.
@@ -153,13 +152,13 @@ impl Recording {
     }
 }
 
-/// The values of one of so many outputs, of `[.., outputs]`.
+/// Returns the values of one of so many outputs, from values `[.., outputs]`.
 fn every<T: Copy>(values: &[T], output: usize, outputs: usize) -> Vec<T> {
     let own = values.iter().skip(output).step_by(outputs);
     own.copied().collect()
 }
 
-/// A level as arrays of levels hold it.
+/// Returns a level in the type that arrays of levels have.
 fn level_byte(level: usize) -> u8 {
     u8::try_from(level).expect("a network has at most 256 levels")
 }

@@ -56,15 +56,15 @@ pub struct EarlyOutput {
     pub edges: Vec<i32>,
     /// The longest gap between drops, packets, by level; 0 drops none.
     pub gaps: Vec<u32>,
-    /// Where it is there, the gaps are multiples of the shortest gap of the switch: one packet for every so
-    /// many bytes of its buffer, rounded down to a power of two, 2 at least.
+    /// If present, the gaps are multiples of the shortest gap of the switch: one packet per this many bytes of its
+    /// buffer, rounded down to a power of two, at least 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap_bytes: Option<u64>,
-    /// Its mean μ is approximately the output times this.
+    /// Factor from the output to the policy's mean μ, approximately.
     pub output_scale: f64,
 }
 
-/// The code of a feature: it stands for `(code - zero) * scale`, before normalisation.
+/// The code of a feature, which stands for `(code - zero) * scale`, before normalisation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InputCode {
@@ -74,7 +74,7 @@ pub struct InputCode {
     pub zero: u8,
     /// The value of one unit.
     pub scale: f64,
-    /// The code with which a convolution pads the history: that of 0 after normalisation.
+    /// The code with which a convolution pads the history: the code of 0 after normalisation.
     pub padding: u8,
 }
 
@@ -102,7 +102,7 @@ pub struct IntegerConvolution {
     pub weight: Vec<i8>,
     /// `[features * filters]`.
     pub bias: Vec<i32>,
-    /// From sums to outputs.
+    /// Rescaling of sums to outputs.
     pub rescale: Rescale,
 }
 
@@ -114,8 +114,7 @@ pub struct IntegerDense {
     pub name: String,
     /// Width of the port's own input.
     pub inputs: usize,
-    /// Whether the mean of all ports' inputs follows the port's own inputs, which doubles the
-    /// weights.
+    /// True if the mean of all ports' inputs follows the port's own inputs, which doubles the weights.
     pub with_mean: bool,
     /// Width of the output.
     pub outputs: usize,
@@ -123,7 +122,7 @@ pub struct IntegerDense {
     pub weight: Vec<i8>,
     /// `[outputs]`.
     pub bias: Vec<i32>,
-    /// From sums to outputs. Only the last layer has none.
+    /// Rescaling of sums to outputs. Only the last layer has none.
     pub rescale: Option<Rescale>,
 }
 
@@ -137,7 +136,7 @@ pub struct Rescale {
     pub pre: u32,
     /// Factor of every output, `0 ..= 2^15 - 1`.
     pub multipliers: Vec<i32>,
-    /// Shift after it, at least 1.
+    /// Shift after the multiplication, at least 1.
     pub post: u32,
 }
 
@@ -202,7 +201,7 @@ impl IntegerNetwork {
         1 + usize::from(self.early.is_some())
     }
 
-    /// The level of an output's value: the number of edges that it reaches. Output 0 is α, 1 early
+    /// Returns the level of an output's value: the number of edges that it reaches. Output 0 is α, output 1 is early
     /// drop.
     ///
     /// # Panics

@@ -1,4 +1,4 @@
-//! Trained weights in forms that a switch, or a program beside one, can run.
+//! Exports of trained weights in forms that a switch, or a program next to one, can run.
 //!
 //! Every target is generated from one description, [`Network`]: a list of layers with their
 //! weights, the features with their normalisation, and the table of actions. An exporter depends on
@@ -80,7 +80,7 @@ impl Format {
         Format::Ebpf,
     ];
 
-    /// Its name in commands, and that of its folder.
+    /// Returns its name in commands, which is also the name of its folder.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Safetensors => "safetensors",
@@ -136,13 +136,13 @@ pub struct File {
     pub bytes: Vec<u8>,
 }
 
-/// Why a network cannot be exported. Every message is one line.
+/// The reason why a network cannot be exported. Every message is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The layers do not form a network.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// Decisions set what no export has a place for.
+    /// Decisions set an output that no export supports.
     #[error(
         "weights over {low_level} set alpha of ingress queues too, and no export has these yet; `bufgym eval` \
          runs the checkpoint as it is"

@@ -25,11 +25,11 @@ pub struct Network {
     pub layers: Vec<Layer>,
     /// The levels of α that the first output stands for.
     pub actions: Actions,
-    /// The longest gaps between early drops that the second output stands for, packets, by level; 0
-    /// drops none. There is no second output without them.
+    /// Longest gaps between early drops that the second output stands for, packets, by level; 0 drops none. Without
+    /// them there is no second output.
     pub gaps: Option<Vec<u32>>,
-    /// Where it is there, the gaps are multiples of the shortest gap of the switch: one packet for every so
-    /// many bytes of its buffer, rounded down to a power of two, 2 at least.
+    /// If present, the gaps are multiples of the shortest gap of the switch: one packet per this many bytes of its
+    /// buffer, rounded down to a power of two, at least 2.
     pub gap_bytes: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ pub struct Dense {
     pub weight: Vec<f32>,
     /// `[outputs]`.
     pub bias: Vec<f32>,
-    /// Whether ReLU follows.
+    /// True if ReLU follows.
     pub relu: bool,
 }
 
@@ -87,8 +87,8 @@ pub struct Actions {
     pub unit: usize,
 }
 
-/// The least μ for level 1, 2, … of so many, at which `tanh μ` enters the next of as many equal cells.
-/// `levels - 1` numbers, ascending.
+/// Returns the least μ for each of the levels 1, 2, …, of `levels` in all: there `tanh μ` enters the next of as many
+/// equal cells. These are `levels - 1` numbers, ascending.
 pub fn edges(levels: usize) -> Vec<f64> {
     let cell = |index: usize| -1.0 + 2.0 * index as f64 / levels as f64;
     (1..levels).map(|index| libm::atanh(cell(index))).collect()
@@ -116,9 +116,9 @@ pub enum NetworkError {
     Layer {
         /// Number of the layer, from 0.
         index: usize,
-        /// Its name.
+        /// Name of the layer.
         name: String,
-        /// What does not fit.
+        /// Description of the mismatch.
         reason: String,
     },
     /// The last layer has another number of outputs than there are tables of levels, or there is none.
@@ -134,8 +134,8 @@ pub enum NetworkError {
 }
 
 impl Network {
-    /// The mean of a trained actor with the manifest of its checkpoint. What has another number of
-    /// outputs than one or two does not pass [`widths`](Network::widths).
+    /// Returns the mean of a trained actor with the manifest of its checkpoint. If it has neither one nor two outputs,
+    /// it does not pass [`widths`](Network::widths).
     pub fn from_actor(weights: &ActorWeights, manifest: &Manifest) -> Network {
         let dense = |name: &str, index: usize, relu: bool| {
             let (weight, bias) = weights.layer(index);
@@ -240,11 +240,11 @@ impl Network {
         outputs
     }
 
-    /// As [`forward`](Network::forward). Calls `see` with the number of every layer and its output,
-    /// a row per port.
+    /// Same as [`forward`](Network::forward), but also calls `see` with the number of every layer and its output, a row
+    /// per port.
     ///
     /// # Panics
-    /// As [`forward`](Network::forward).
+    /// Same as [`forward`](Network::forward).
     pub fn trace(
         &self,
         observation: &[f32],
@@ -280,7 +280,7 @@ impl Network {
 }
 
 impl Layer {
-    /// Its name; `mean` for the layer without weights.
+    /// Returns the name of the layer; `mean` for the layer without weights.
     pub fn name(&self) -> &str {
         match self {
             Layer::Convolution(conv) => &conv.name,

@@ -179,7 +179,7 @@ fn split(graph: &mut Graph, network: &Network, values: &str) -> Vec<String> {
     }
 }
 
-/// From the μ of an output to its action and its level, with the same order of operations as
+/// Adds the nodes from the μ of an output to its action and its level, with the same order of operations as
 /// [`action_index`](bufgym_env::control::action_index). Nodes and constants are named after `prefix`.
 fn act(graph: &mut Graph, prefix: &str, mean: &str, levels: usize, [action, level]: [&str; 2]) {
     let named = |name: &str| format!("{prefix}.{name}");
@@ -457,8 +457,7 @@ impl Message {
         self.0
     }
 
-    /// Writes seven bits per byte, lowest first. The highest bit of a byte says that another
-    /// follows.
+    /// Writes seven bits per byte, lowest first. The highest bit of a byte is set if another byte follows.
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push((value & 0x7f) as u8 | 0x80);

@@ -21,7 +21,7 @@ pub(super) struct Stages<'a> {
 
 /// A dense layer: `y = own x + mean x̄ + bias`, then ReLU if `relu`.
 pub(super) struct Stage<'a> {
-    /// Its name, which no other layer has.
+    /// Name of the layer, which no other layer has.
     pub(super) name: String,
     /// Width of the input.
     pub(super) inputs: usize,
@@ -33,7 +33,7 @@ pub(super) struct Stage<'a> {
     pub(super) mean: Option<Vec<f32>>,
     /// `[outputs]`.
     pub(super) bias: &'a [f32],
-    /// Whether ReLU follows.
+    /// True if ReLU follows.
     pub(super) relu: bool,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Stages<'a> {
         Ok(result)
     }
 
-    /// Whether a stage needs the mean over ports.
+    /// Returns true if a stage needs the mean over ports.
     pub(super) fn mixes(&self) -> bool {
         self.stages.iter().any(|stage| stage.mean.is_some())
     }
@@ -156,7 +156,7 @@ fn check(network: &Network) -> Result<(), ExportError> {
 struct Names(Vec<String>);
 
 impl Names {
-    /// `name`; if that is taken, the name with the first free number behind it.
+    /// Returns `name`, or, if that is taken, the name followed by the first free number.
     fn claim(&mut self, name: String) -> String {
         let numbered = (2..).map(|number| format!("{name}_{number}"));
         let free = std::iter::once(name.clone())

@@ -33,7 +33,7 @@ fn source() -> Source {
     source_over("dt")
 }
 
-/// A source with random weights that set what the heuristic leaves open.
+/// Returns a source with random weights that set the outputs that the heuristic leaves open.
 fn source_over(low_level: &str) -> Source {
     let mut manifest = Manifest::new("ndt-16x1g", "", "fct", 1).over(low_level.parse().unwrap());
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);

@@ -17,9 +17,9 @@ use crate::seam::caught;
 #[derive(Clone, Debug)]
 pub struct OnnxActor {
     network: OnnxNetwork,
-    /// By number of ports, which differs between the switches of a network.
+    /// Sessions by number of ports, which differs between the switches of a network.
     sessions: BTreeMap<usize, Session>,
-    /// What a recurrent network has handed on to the next decision of each switch.
+    /// States of a recurrent network for the next decision of each switch.
     states: BTreeMap<SwitchId, Vec<Tensor>>,
 }
 
@@ -27,7 +27,7 @@ pub struct OnnxActor {
 #[derive(Clone, Debug)]
 struct Session {
     plan: Arc<Plan>,
-    /// Buffers, kept where the plan remembers nothing else.
+    /// Buffers, kept where the plan has no other state.
     state: Option<TypedSimpleState>,
 }
 
@@ -40,8 +40,8 @@ impl OnnxActor {
         }
     }
 
-    /// Fills `action`, `[ports, outputs]`, each in [-1, 1], from `observation`, `[ports, 8, 5]`. A recurrent
-    /// network decides as at the first decision of a run: its state is 0.
+    /// Fills `action`, `[ports, outputs]`, each in [-1, 1], from `observation`, `[ports, 8, 5]`. A recurrent network
+    /// starts from the state 0, as at the first decision of a run.
     ///
     /// # Errors
     /// When the network is not for so many ports or cannot be computed, and when an output is not a
@@ -58,7 +58,7 @@ impl OnnxActor {
         self.compute(observation, ports, None, action).map(drop)
     }
 
-    /// As [`try_act`](OnnxActor::try_act) from these states, or from zeros. Returns the next states.
+    /// Same as [`try_act`](OnnxActor::try_act), from these states, or from zeros. Returns the next states.
     fn compute(
         &mut self,
         observation: &[f32],
@@ -121,7 +121,7 @@ impl OnnxActor {
     }
 }
 
-/// The values of a result, so many.
+/// Returns the values of a result, which must be so many.
 fn values(result: &TValue, count: usize) -> TractResult<&[f32]> {
     let values = result.try_as_plain_ram()?.as_slice::<f32>()?;
     match values.len() == count {
@@ -185,7 +185,7 @@ impl Session {
             Some(state) => state,
             None => self.plan.runnable.spawn()?,
         };
-        // After an error, a panic among them, the buffers are not used again.
+        // After an error, including a panic, the buffers are not used again.
         let mut state = state;
         let results = state.run(inputs)?;
         self.state = Some(state);
@@ -198,7 +198,7 @@ impl Controller for OnnxActor {
         self.network.actions().outputs()
     }
 
-    /// As [`try_act`](OnnxActor::try_act); where that fails, `action` is 0.
+    /// Same as [`try_act`](OnnxActor::try_act); if that fails, `action` is 0.
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
         if self.try_act(observation, ports, action).is_err() {
             action.fill(0.0);

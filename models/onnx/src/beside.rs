@@ -1,4 +1,4 @@
-//! Weights in files beside a network, as PyTorch writes them.
+//! Weights in separate files next to a network, as PyTorch writes them.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -8,8 +8,8 @@ use bufgym_sim::input;
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::prelude::{TractError, TractResult};
 
-/// Reads weights from regular files, and no more than [`input::MAX_WEIGHTS`] bytes of them at a time. The
-/// runtime has checked that the file, and what a link leads to, lies beside the network or in a folder there.
+/// Reads weights from regular files, and no more than [`input::MAX_WEIGHTS`] bytes of them at a time. The runtime has
+/// checked that the file, and the target of a link, lies next to the network or in a folder there.
 pub(crate) struct Beside;
 
 impl ModelDataResolver for Beside {
@@ -28,7 +28,7 @@ impl ModelDataResolver for Beside {
 }
 
 fn read(path: &Path, offset: usize, length: Option<usize>) -> io::Result<Vec<u8>> {
-    // To open a pipe would be to wait for its writer.
+    // Opening a pipe would wait for its writer.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,

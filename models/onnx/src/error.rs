@@ -1,11 +1,11 @@
-//! Why an ONNX file is no policy.
+//! Errors of ONNX files that are no policies.
 
 use std::io;
 use std::path::PathBuf;
 
 use bufgym_env::control::Unfit;
 
-/// Why a network cannot be read or cannot decide. Every message is one line that names the file.
+/// The reason why a network cannot be read or cannot decide. Every message is one line that names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum OnnxError {
     /// The file cannot be read.
@@ -13,7 +13,7 @@ pub enum OnnxError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// The file is damaged, or its network is not one that decides on the ports of a switch.
@@ -21,15 +21,15 @@ pub enum OnnxError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what would be right.
+        /// Description of the problem, and the expected value.
         problem: String,
     },
-    /// The actions that were asked for do not fit the heuristic.
+    /// The requested actions do not fit the heuristic.
     #[error("{}: {error}", path.display())]
     Actions {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         error: Unfit,
     },
     /// The network is for another number of ports.
@@ -54,7 +54,7 @@ pub enum OnnxError {
         path: PathBuf,
         /// Ports of the switch.
         ports: usize,
-        /// What the runtime says, or which output is not as expected.
+        /// Error of the runtime, or the output that is not as expected.
         problem: String,
     },
     /// An output is out of range.
@@ -68,7 +68,7 @@ pub enum OnnxError {
         value: f32,
         /// The port.
         port: usize,
-        /// What would be right.
+        /// Expected value.
         expected: &'static str,
     },
 }

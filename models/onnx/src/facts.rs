@@ -1,4 +1,4 @@
-//! What the metadata of a file say about its network: what `bufgym export` writes, all of it optional.
+//! Facts about a network in the metadata of its file. `bufgym export` writes them; all are optional.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -8,12 +8,12 @@ use bufgym_sim::input::{condensed, excerpt};
 use serde::Deserialize;
 use tract_onnx::pb::ModelProto;
 
-/// Where a network comes from and what it sets, as far as its file says so.
+/// The origin of a network and the outputs that it sets, as far as its file names them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// The heuristic whose α it sets.
+    /// Heuristic whose α the network sets.
     pub low_level: Option<BasePolicy>,
-    /// What it sets.
+    /// Outputs that the network sets.
     pub actions: Option<ActionSet>,
     /// The scenario it was trained in.
     pub scenario: Option<String>,
@@ -50,11 +50,11 @@ impl Facts {
     }
 }
 
-/// Checks that the network reads and sets what this program shows it and lets it set, as far as the
-/// metadata say so.
+/// Checks that the metadata do not contradict the observation that this program provides and the outputs that it lets
+/// the network set.
 ///
 /// # Errors
-/// When a field says something else.
+/// When a field contradicts them.
 pub(crate) fn check(model: &ModelProto, low_level: &BasePolicy) -> Result<(), String> {
     let actions = ActionSet::of(low_level);
     let other = |key: &str, found: &str, expected: String| {

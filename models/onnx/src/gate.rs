@@ -1,7 +1,7 @@
 //! A gate before every operator of the runtime.
 //!
-//! The runtime computes what follows from constants while it analyses a graph, and takes the memory for
-//! that without asking. The gate looks at the sizes first, in graphs within operators too.
+//! While the runtime analyses a graph, it computes everything that follows from constants, without a limit on memory.
+//! The gate checks the sizes first, in graphs within operators too.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -14,11 +14,11 @@ use tract_onnx::tract_hir::internal::*;
 use crate::limits;
 use crate::seam::caught;
 
-/// Most values of a constant that is computed during the analysis, and most combinations of the values of all
-/// inputs, which bounds what lies between inputs and output: enough for sizes and places.
+/// Limit on the values of a constant that is computed during the analysis, and on the combinations of the values of all
+/// inputs, which bounds intermediate values. It is enough for sizes and places.
 const FOLDED: usize = 1 << 14;
 
-/// Operators of the runtime that are not in the standard, and so in no file that keeps to it.
+/// Operators of the runtime that are not in the standard, and so do not occur in a file that follows it.
 const OF_OTHERS: [&str; 14] = [
     "BiasGelu",
     "ConstantLike",
@@ -63,30 +63,30 @@ fn build(
     Ok((operator, around))
 }
 
-/// An operator of the runtime that computes nothing large before the whole graph has been weighed.
+/// An operator of the runtime that computes nothing large before the size of the whole graph is known.
 #[derive(Clone, Debug)]
 struct Gate {
     operator: Box<dyn InferenceOp>,
     granted: Granted,
 }
 
-/// What the runtime takes for granted about the inputs of an operator. Where a dimension is missing it counts
-/// from a negative number to the largest, and where a value is missing it reads beyond the memory.
+/// Assumptions of the runtime about the inputs of an operator. Where a dimension is missing, the runtime counts from a
+/// negative number to the largest. Where a value is missing, it reads outside the memory.
 #[derive(Clone, Debug)]
 struct Granted {
     /// True if each input has at least one value.
     values: bool,
     /// Fewest dimensions of the first two inputs.
     least: [i64; 2],
-    /// True if the second input has places in the first, of no more numbers than that has dimensions.
+    /// True if the second input holds places in the first, with at most as many numbers as the first has dimensions.
     places: bool,
-    /// Those that an attribute names.
+    /// Dimensions that an attribute names.
     named: Vec<i64>,
-    /// The input that names them, if one does.
+    /// Input that names dimensions, if there is one.
     input: Option<usize>,
-    /// True if each of them adds a dimension to those of the first input.
+    /// True if each of these dimensions is added to those of the first input.
     adds: bool,
-    /// True if there may be one more than the first input has.
+    /// True if a named dimension may also be one after the last of the first input.
     behind: bool,
 }
 
@@ -101,7 +101,7 @@ impl Granted {
                 _ => {}
             }
         }
-        // The standard has no bounds where a scale is one number.
+        // The standard has no bounds if the scale is a single number.
         if operator.ends_with("quantizeLinear") || operator == "QuantizeLinear" {
             named.clear();
         }
@@ -171,10 +171,10 @@ impl Granted {
         }
     }
 
-    /// Checks that the inputs have all that. Returns true if that can be told already.
+    /// Checks that the inputs meet the assumptions. Returns true if that can be decided already.
     ///
     /// # Errors
-    /// When they have not.
+    /// When they do not.
     fn check(&self, inputs: &[&InferenceFact]) -> TractResult<bool> {
         let is_empty = |fact: &&InferenceFact| limits::known_len(fact) == Some(0);
         if let Some(place) = inputs.iter().position(is_empty).filter(|_| self.values) {
@@ -338,7 +338,7 @@ impl InferenceOp for Gate {
 }
 
 impl Gate {
-    /// True if the operator may be computed now: all is known, and small.
+    /// Returns true if the operator may be computed now: all its inputs are known, and it is small.
     fn may_fold(&self, inputs: &Facts, outputs: &Facts) -> TractResult<bool> {
         let values: Option<Vec<Arc<Tensor>>> =
             inputs.iter().map(|fact| fact.value.concretize()).collect();
@@ -353,15 +353,15 @@ impl Gate {
             .iter()
             .try_fold(1_usize, |all, value| all.checked_mul(value.len().max(1)));
         let small = |fact: &InferenceFact| limits::known_len(fact).is_some_and(|len| len <= FOLDED);
-        // The runtime would compute a branch without a gate before what is in it.
+        // The runtime would compute a branch, which has no gate, before its content.
         Ok(name != "If"
             && combinations.is_some_and(|count| count <= FOLDED)
             && outputs.iter().all(small))
     }
 }
 
-/// Checks the length of a range: the runtime's analysis expects another one than it computes where steps
-/// are negative or no whole numbers.
+/// Checks the length of a range. Where steps are negative or not whole numbers, the runtime's analysis expects another
+/// length than it computes.
 fn check_range(values: &[Arc<Tensor>]) -> TractResult<()> {
     let numbers: Vec<f64> = values
         .iter()

@@ -1,4 +1,4 @@
-//! The part of a graph that its actions need, and whether it can be run.
+//! The part of a graph that its actions need, and checks that it can be run.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ const RANDOM: [&str; 6] = [
 /// The newest version of operators that the runtime is tested with.
 pub(crate) const SAFEST: i64 = 18;
 
-/// Operators whose meaning is another one from a version on.
+/// Operators whose meaning changes with a version.
 const CHANGED: [(&str, i64); 6] = [
     ("AveragePool", 19),
     ("DFT", 20),
@@ -29,10 +29,10 @@ const CHANGED: [(&str, i64); 6] = [
     ("Resize", 19),
 ];
 
-/// Domains of operators that are of the standard.
+/// Domains of the operators of the standard.
 const DOMAINS: [&str; 3] = ["", "ai.onnx", "ai.onnx.ml"];
 
-/// Leaves out of the graph what the named outputs do not need.
+/// Removes the parts of the graph that the named outputs do not need.
 pub(crate) fn prune(graph: &mut GraphProto, outputs: &[String]) {
     let nodes = &graph.node;
     let mut source = HashMap::new();
@@ -63,8 +63,8 @@ pub(crate) fn prune(graph: &mut GraphProto, outputs: &[String]) {
     graph.value_info.clear();
 }
 
-/// Checks that no two operators compute values of the same name, as PyTorch writes them where an output
-/// has the name of a value within.
+/// Checks that no two operators compute values of the same name. PyTorch writes such files if an output has the name of
+/// an inner value.
 ///
 /// # Errors
 /// When two do.
@@ -107,11 +107,11 @@ pub(crate) fn inputs_of(graph: &GraphProto) -> Vec<&ValueInfoProto> {
         .collect()
 }
 
-/// Checks that every value is computed before it is used, by operators that the runtime knows and that
-/// decide from their inputs alone. `outside` are the values around a graph within a node.
+/// Checks that every value is computed before it is used, by operators that the runtime knows and whose results depend
+/// on their inputs alone. `outside` are the values around a graph within a node.
 ///
 /// # Errors
-/// When the graph is not so.
+/// When a check fails.
 pub(crate) fn check(
     graph: &GraphProto,
     outside: &HashSet<&str>,
@@ -152,10 +152,10 @@ pub(crate) fn check(
     }
 }
 
-/// Checks that graphs within a node have the inputs and outputs that it gives them and takes from them.
+/// Checks that graphs within a node have the inputs and outputs that the node needs.
 ///
 /// # Errors
-/// When they have not.
+/// When they do not.
 fn check_inner(node: &NodeProto) -> Result<(), String> {
     let number = |name: &str| node.attribute.iter().find(|a| a.name == name).map(|a| a.i);
     let count = |names: &[String]| names.iter().filter(|name| !name.is_empty()).count();
@@ -188,7 +188,7 @@ pub(crate) struct Operators<'a> {
 }
 
 impl Operators<'_> {
-    /// Those of the runtime in a file with operators of this version.
+    /// Returns the operators of the runtime, for a file with operators of this version.
     pub(crate) fn new(runtime: &Onnx, version: i64) -> Operators<'_> {
         Operators { runtime, version }
     }
@@ -222,7 +222,7 @@ impl Operators<'_> {
     }
 }
 
-/// A node in messages.
+/// Returns a description of a node for messages.
 pub(crate) fn described(node: &NodeProto) -> String {
     let output = node.output.first().map_or("", String::as_str);
     let name = match node.name.as_str() {

@@ -11,18 +11,18 @@ use crate::graph::inputs_of;
 /// Values of a port in an observation.
 const OBSERVATION: usize = HISTORY * FEATURES;
 
-/// Most states of a recurrent network.
+/// Largest number of states of a recurrent network.
 const MAX_STATES: usize = 16;
 
-/// Stands for the name of an open size without one.
+/// Name of an open size that has none.
 const UNNAMED: &str = "?";
 
-/// The input that observations go to.
+/// Input that receives observations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Input {
     pub name: String,
     form: Form,
-    /// The number of ports, where it is fixed.
+    /// Number of ports, if it is fixed.
     pub ports: Option<usize>,
 }
 
@@ -37,7 +37,7 @@ enum Form {
     Flat,
 }
 
-/// What a recurrent network hands from one decision of a switch to its next; zeros at the first.
+/// A state that a recurrent network passes from one decision of a switch to the next; zeros at the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     /// Name of the input.
@@ -51,15 +51,15 @@ pub(crate) struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
     Fixed(usize),
-    /// As many as ports.
+    /// The number of ports.
     Ports,
 }
 
-/// An output that actions come from.
+/// An output with actions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Output {
     pub name: String,
-    /// Whether its values are μ, of which tanh is the action.
+    /// True if its values are μ, so that the action is `tanh μ`.
     pub is_mean: bool,
     /// Values per port.
     pub values: usize,
@@ -75,11 +75,11 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    /// Reads what a graph declares. The first input is the observation, and others are states.
+    /// Reads the declarations of a graph. The first input is the observation, and others are states.
     ///
     /// # Errors
-    /// When the first input is no observation, a state has no usable type, shape or output, or the outputs that
-    /// set `actions` cannot be told from their names.
+    /// When the first input is no observation, when a state has no usable type, shape or output, and when the names do
+    /// not identify the outputs that set `actions`.
     pub(crate) fn of(graph: &GraphProto, actions: ActionSet) -> Result<Interface, String> {
         let inputs = inputs_of(graph);
         let Some((first, others)) = inputs.split_first() else {
@@ -121,7 +121,7 @@ impl Interface {
         })
     }
 
-    /// Names of the outputs that are computed: the actions, and the next values of the states behind them.
+    /// Returns the names of the outputs that are computed: the actions, followed by the next values of the states.
     pub(crate) fn computed(&self) -> Vec<String> {
         let actions = self.outputs.iter().map(|output| &output.name);
         let states = self.states.iter().map(|state| &state.next);
@@ -130,10 +130,10 @@ impl Interface {
 }
 
 impl State {
-    /// The state that an input is, without the output; `sizes` are those of the observation.
+    /// Reads an input as a state, without its output; `sizes` are those of the observation.
     ///
     /// # Errors
-    /// When its type or its shape is no state's.
+    /// When the input has no type or shape of a state.
     fn of(input: &ValueInfoProto, sizes: &[Size]) -> Result<State, String> {
         let wrong = |found: String| {
             format!(
@@ -148,7 +148,7 @@ impl State {
             Size::Fixed(size) => Some(Extent::Fixed(usize::try_from(*size).ok()?)),
             Size::Open(name) if name == UNNAMED => None,
             open if sizes.len() > 2 && open == ports => Some(Extent::Ports),
-            // What is open besides the ports is the batch, of one.
+            // An open size other than the ports is the batch, of one.
             open if sizes.len() != 3 && *open == sizes[0] => Some(Extent::Fixed(1)),
             Size::Open(_) => None,
         };
@@ -172,7 +172,7 @@ impl State {
 }
 
 impl Input {
-    /// The observation that an input is, and the sizes that it declares.
+    /// Reads an input as the observation. Returns it with the sizes that it declares.
     ///
     /// # Errors
     /// When it has another type or shape.
@@ -251,7 +251,7 @@ impl Input {
     }
 }
 
-/// The names of the output that sets something, as an action and as its mean.
+/// The names of an output, as an action and as its mean.
 type Names = [&'static str; 2];
 
 const FIRST: Names = ["action", "action_mean"];
@@ -265,11 +265,11 @@ fn second(actions: ActionSet) -> Option<Names> {
 }
 
 impl Output {
-    /// The outputs of a graph with so many states that set `actions`: one for each value of a port, or one
-    /// for all.
+    /// Returns the outputs of a graph with so many states that set `actions`: one for each value of a port, or one for
+    /// all.
     ///
     /// # Errors
-    /// When none can be told from the names.
+    /// When the names do not identify them.
     fn of(graph: &GraphProto, actions: ActionSet, states: usize) -> Result<Vec<Output>, String> {
         let names: Vec<&str> = graph.output.iter().map(|o| o.name.as_str()).collect();
         let named = |wanted: Names| {
@@ -311,7 +311,7 @@ impl Output {
     }
 }
 
-/// What an output of another shape would have to be, and the remedy.
+/// Returns the required shape of an output, and the remedy.
 pub(crate) fn expected_output(
     input: &Input,
     output: &Output,
@@ -348,7 +348,7 @@ impl Size {
     }
 }
 
-/// Type and shape of a tensor; a shape is not always declared.
+/// Returns type and shape of a tensor; a shape is not always declared.
 fn declared(value: &ValueInfoProto) -> Option<(String, Option<Vec<Size>>)> {
     let type_proto::Value::TensorType(tensor) = value.r#type.as_ref()?.value.as_ref()?;
     let kind = match DataType::try_from(tensor.elem_type) {
@@ -378,7 +378,7 @@ fn shown(sizes: &[Size]) -> String {
     excerpt(&format!("[{}]", sizes.join(", ")))
 }
 
-/// Names behind a blank, in brackets; nothing for none.
+/// Returns names after a blank, in brackets; nothing for none.
 fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     match names.is_empty() {

@@ -1,10 +1,10 @@
-//! Networks from ONNX files as policies: whatever framework made them, and whatever is in them.
+//! Networks from ONNX files as policies, from any framework and with any content.
 //!
 //! [`OnnxNetwork::load`] reads a file, [`OnnxNetwork::actor`] is a
 //! [`Controller`](bufgym_env::control::Controller) for one run. The runtime is tract, which is Rust
 //! throughout and computes on one thread.
 //!
-//! # What a network takes and gives
+//! # Inputs and outputs of a network
 //!
 //! | | name | type and shape |
 //! |---|---|---|
@@ -26,14 +26,14 @@
 //! fixed, or have the names of the ports or of the batch in the observation.
 //!
 //! # Hostile files
-//! Any file ends in a network or in an [`OnnxError`] of one line, in bounded memory and time: the number of
-//! operators, constants, values and multiplications has limits, which are checked before the runtime needs
-//! them. Panics of the runtime are errors, and are not printed. For that the first call installs a panic
-//! hook, which hands all other panics to the hook before it.
+//! Every file leads to a network or to an [`OnnxError`] of one line, in bounded memory and time. The number of
+//! operators, constants, values and multiplications has limits, which are checked before the runtime needs them. Panics
+//! of the runtime become errors and are not printed. For that the first call installs a panic hook, which passes all
+//! other panics to the previous hook.
 //!
-//! What the values set follows from the heuristic below ([`ActionSet::of`]), which the
-//! metadata of the file name (`low_level`, as `bufgym export` writes it) or the caller ([`Settings`]);
-//! it is Dynamic Threshold where neither does.
+//! The heuristic below the network determines the outputs that its values set ([`ActionSet::of`]). The metadata of the
+//! file name the heuristic (`low_level`, as `bufgym export` writes it), or the caller does ([`Settings`]); otherwise it
+//! is Dynamic Threshold.
 //!
 //! [`ActionSet::of`]: bufgym_env::control::ActionSet::of
 

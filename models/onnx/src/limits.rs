@@ -1,5 +1,4 @@
-//! What a network may need: its constants before they are loaded, its values and its work before they are
-//! computed.
+//! Limits of a network: its constants before they are loaded, its values and its work before they are computed.
 
 use bufgym_sim::input::{self, excerpt};
 use tract_onnx::pb::tensor_proto::{DataLocation, DataType};
@@ -14,36 +13,36 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::graph::{described, graphs_in};
 
-/// Most operators, those in graphs within operators included. The time in which the runtime optimises a graph
-/// grows with their third power where it can merge them all.
+/// Limit on operators, including those in graphs within operators. The time in which the runtime optimises a graph
+/// grows with their third power if it can merge them all.
 const MAX_OPERATORS: usize = 1_024;
 
-/// Most constants.
+/// Limit on constants.
 const MAX_CONSTANTS: usize = 4_096;
 
-/// Most bytes that are compared: the runtime compares every constant with all others of its shape.
+/// Limit on compared bytes: the runtime compares every constant with all others of its shape.
 const MAX_COMPARED: u64 = 16 << 30;
 
-/// Most graphs within one another: the runtime analyses an inner one several times for each time that it
-/// analyses the outer one.
+/// Limit on the nesting of graphs: for each analysis of the outer graph, the runtime analyses an inner one several
+/// times.
 const MAX_DEPTH: usize = 3;
 
-/// Most dimensions of a tensor.
+/// Limit on the dimensions of a tensor.
 const MAX_RANK: usize = 8;
 
-/// Most of a size or a count in an attribute.
+/// Limit on a size or a count in an attribute.
 const MAX_ATTRIBUTE: u64 = 1 << 20;
 
 /// Bytes that the runtime needs for each place of a kernel.
 const KERNEL_PLACE: f64 = 64.0;
 
-/// Most bytes of all values that a decision computes.
+/// Limit on the bytes of all values that a decision computes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Most multiplications and additions of a decision.
+/// Limit on the multiplications and additions of a decision.
 const MAX_WORK: f64 = (1_u64 << 30) as f64;
 
-/// How much longer the runtime takes for a product of matrices for which it has no kernel.
+/// Factor of the runtime's time for a product of matrices for which it has no kernel.
 const WITHOUT_KERNEL: f64 = 64.0;
 
 /// Checks the number of operators, and types, shapes and lengths of all constants.
@@ -61,7 +60,7 @@ pub(crate) fn check_graph(graph: &GraphProto) -> Result<(), String> {
     left.take(graph, 0)
 }
 
-/// What graphs may still have.
+/// Remaining budgets of the graphs.
 struct Left {
     operators: usize,
     constants: usize,
@@ -162,7 +161,7 @@ impl Left {
 /// where the padding of a window is negative.
 fn check_attribute(node: &NodeProto, attribute: &AttributeProto) -> Result<(), String> {
     let most = match attribute.name.as_str() {
-        // A value is any number, and a large end stands for the end.
+        // A value is any number, and a large end means the end.
         "value_int" | "value_ints" | "starts" | "ends" | "seed" => return Ok(()),
         _ if node.domain == "ai.onnx.ml" => return Ok(()),
         "axis" | "axes" | "batch_dims" | "perm" | "scan_input_axes" | "scan_output_axes" => {
@@ -215,7 +214,7 @@ fn stored(constant: &TensorProto) -> Option<(u64, u64)> {
     Some((width, bytes))
 }
 
-/// The number of values of a shape; none where a size is negative or there are too many.
+/// Returns the number of values of a shape; `None` if a size is negative or there are too many.
 fn length(sizes: impl IntoIterator<Item = i64>) -> Option<u64> {
     let mut sizes = sizes.into_iter().map(|size| u64::try_from(size).ok());
     sizes.try_fold(1_u64, |length, size| length.checked_mul(size?))
@@ -250,7 +249,7 @@ pub(crate) fn check_fact(fact: &InferenceFact) -> TractResult<()> {
     Ok(())
 }
 
-/// Checks what one decision needs.
+/// Checks the memory and time that one decision needs.
 ///
 /// # Errors
 /// When a size is not known before the network runs, and when it needs too much memory or time.
@@ -280,10 +279,10 @@ pub(crate) fn check_model(model: &TypedModel) -> TractResult<()> {
     Ok(())
 }
 
-/// What the operators of a graph need together.
+/// Total need of the operators of a graph.
 #[derive(Default)]
 struct Need {
-    /// Of values.
+    /// Bytes of values.
     bytes: f64,
     /// Bytes of values that follow from constants alone, which are computed once.
     constants: f64,
@@ -291,9 +290,9 @@ struct Need {
 }
 
 impl Need {
-    /// Adds what the graph needs that is computed so many times.
+    /// Adds the need of a graph that is computed so many times.
     fn add(&mut self, model: &TypedModel, times: f64) -> TractResult<()> {
-        // Operators on constants alone.
+        // True for operators on constants alone.
         let mut constant = vec![false; model.nodes().len()];
         for id in model.eval_order()? {
             let node = model.node(id);
@@ -338,7 +337,7 @@ impl Need {
     }
 }
 
-/// What an operator needs beyond its inputs and outputs.
+/// Need of an operator beyond its inputs and outputs.
 #[derive(Default)]
 struct Own {
     bytes: f64,
@@ -392,7 +391,7 @@ fn pool(node: &TypedNode) -> Option<&PoolSpec> {
     largest.or_else(|| node.op_as::<SumPool>().map(|pool| &pool.pool_spec))
 }
 
-/// Products that a sum over indices adds up: the product of the sizes of all its indices.
+/// Returns the number of products in a sum over indices: the product of the sizes of all its indices.
 fn terms(einsum: &EinSum, inputs: &[&TypedFact]) -> f64 {
     let size = |axis: &Axis| {
         let places = axis.inputs.iter().zip(inputs);

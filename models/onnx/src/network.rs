@@ -24,17 +24,17 @@ use crate::limits;
 use crate::seam::caught;
 use crate::wire;
 
-/// Versions of ONNX's operators that are run. The runtime is tested with those up to 18; what changed its
-/// meaning up to 21 is refused.
+/// Supported versions of ONNX's operators. The runtime is tested with those up to 18. Operators whose meaning changed
+/// between 18 and 21 are refused.
 pub const OPSETS: RangeInclusive<i64> = 9..=21;
 
-/// What the caller says about a network, in the place of what its file says.
+/// Settings of the caller, which replace those in the network's file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// The heuristic whose α it sets.
+    /// Heuristic whose α the network sets.
     pub low_level: Option<BasePolicy>,
-    /// What it sets; together with a heuristic as in `bufgym train`: `alpha,early` puts early drop
-    /// behind it.
+    /// Outputs that the network sets. Together with a heuristic they work as in `bufgym train`: `alpha,early` adds
+    /// early drop to it.
     pub actions: Option<ActionSet>,
 }
 
@@ -48,7 +48,7 @@ struct Inner {
     interface: Interface,
     low_level: BasePolicy,
     facts: Facts,
-    /// By number of ports.
+    /// Plans by number of ports.
     plans: Mutex<BTreeMap<usize, Arc<Plan>>>,
 }
 
@@ -56,7 +56,7 @@ struct Inner {
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub runnable: Arc<TypedRunnableModel>,
-    /// Whether no operator remembers anything from one run to the next.
+    /// True if no operator keeps a state from one run to the next.
     pub is_stateless: bool,
 }
 
@@ -75,11 +75,11 @@ impl OnnxNetwork {
         OnnxNetwork::parse(&bytes, path, settings)
     }
 
-    /// As [`load`](OnnxNetwork::load), from memory. `path` is the name in messages, and weights in files
-    /// of their own are sought beside it.
+    /// Same as [`load`](OnnxNetwork::load), from memory. `path` is the name in messages, and weights in separate files
+    /// are looked for next to it.
     ///
     /// # Errors
-    /// As [`load`](OnnxNetwork::load).
+    /// Same as [`load`](OnnxNetwork::load).
     pub fn parse(bytes: &[u8], path: &Path, settings: &Settings) -> Result<OnnxNetwork, OnnxError> {
         let wrong = |problem: String| OnnxError::File {
             path: path.to_owned(),
@@ -119,12 +119,12 @@ impl OnnxNetwork {
         &self.0.path
     }
 
-    /// The heuristic whose α it sets.
+    /// Returns the heuristic whose α the network sets.
     pub fn low_level(&self) -> &BasePolicy {
         &self.0.low_level
     }
 
-    /// What its file says about itself.
+    /// Returns the facts in the network's file.
     pub fn facts(&self) -> &Facts {
         &self.0.facts
     }
@@ -153,7 +153,7 @@ impl OnnxNetwork {
     /// The network for so many ports.
     ///
     /// # Errors
-    /// As [`prepare`](OnnxNetwork::prepare).
+    /// Same as [`prepare`](OnnxNetwork::prepare).
     pub(crate) fn plan(&self, ports: usize) -> Result<Arc<Plan>, OnnxError> {
         let plans = &self.0.plans;
         let mut plans = plans.lock().unwrap_or_else(PoisonError::into_inner);
@@ -224,7 +224,7 @@ impl OnnxNetwork {
         plan.map(Arc::new).map_err(|error| said(&error))
     }
 
-    /// The graph for so many ports as it is computed, checked for what it needs.
+    /// Returns the graph for so many ports as it is computed, after a check of its needs.
     fn optimized(&self, ports: usize) -> TractResult<TypedModel> {
         let Interface { input, states, .. } = &self.0.interface;
         let states = states.iter().map(|state| state.shape(ports));
@@ -239,7 +239,7 @@ impl OnnxNetwork {
         model.into_optimized()
     }
 
-    /// The error for what the runtime could not do.
+    /// Returns the error for a failure of the runtime.
     pub(crate) fn failed(&self, ports: usize, problem: String) -> OnnxError {
         OnnxError::Compute {
             path: self.0.path.clone(),
@@ -255,7 +255,7 @@ impl fmt::Debug for OnnxNetwork {
     }
 }
 
-/// The runtime with a gate before its operators; it would map files beside the network into memory.
+/// Returns the runtime with a gate before its operators. By default it would map separate weight files into memory.
 fn runtime() -> Onnx {
     Onnx {
         op_register: gate::operators(),
@@ -278,13 +278,13 @@ fn described(fact: &TypedFact) -> String {
     excerpt(&format!("{kind} [{}]", sizes.join(", ")))
 }
 
-/// What the runtime says, on one line.
+/// Returns the message of the runtime, on one line.
 pub(crate) fn said(error: &TractError) -> String {
     condensed(format!("{error:#}"))
 }
 
-/// The file, and the version of its operators; in the file a later version than [`SAFEST`] is replaced by
-/// that, because the runtime would warn of it.
+/// Decodes the file, and returns it with the version of its operators. In the file a later version than [`SAFEST`] is
+/// replaced by [`SAFEST`], because the runtime would print a warning.
 fn decode(bytes: &[u8], runtime: &Onnx) -> Result<(ModelProto, i64), String> {
     let damaged = |reason: String| {
         format!("not an ONNX file, or damaged: {reason}; export the network again")
@@ -332,12 +332,12 @@ fn check_constants(model: &InferenceModel) -> Result<(), String> {
     Ok(())
 }
 
-/// The heuristic that decisions are about.
+/// Returns the heuristic below the network.
 fn low_level(facts: &Facts, settings: &Settings) -> Result<BasePolicy, bufgym_env::control::Unfit> {
     let given = settings.low_level.as_ref();
     let low_level = given.or(facts.low_level.as_ref());
     let low_level = low_level.cloned().unwrap_or_default();
-    // What the file says it sets is about the heuristic that the file names.
+    // The outputs that the file names belong to the heuristic that the file names.
     let actions = settings
         .actions
         .or(facts.actions.filter(|_| given.is_none()));
@@ -347,7 +347,7 @@ fn low_level(facts: &Facts, settings: &Settings) -> Result<BasePolicy, bufgym_en
     }
 }
 
-/// Inputs and outputs of the graph, which is left with what these outputs need.
+/// Returns inputs and outputs of the graph, and removes everything that these outputs do not need.
 fn narrow(
     file: &mut ModelProto,
     actions: ActionSet,

@@ -1,4 +1,4 @@
-//! The border to the runtime: a panic beyond it is an error on this side, and prints nothing.
+//! The boundary to the runtime: a panic inside it becomes an error outside, and prints nothing.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -8,11 +8,11 @@ use std::sync::Once;
 use tract_onnx::prelude::{TractError, TractResult};
 
 thread_local! {
-    /// True while this thread is beyond the border.
+    /// True while this thread is inside the runtime.
     static BEYOND: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Keeps panics of threads that are beyond the border from being printed. All others are, as before.
+/// Suppresses the output of panics of threads that are inside the runtime. All others are printed as before.
 fn silence() {
     static SILENCED: Once = Once::new();
     SILENCED.call_once(|| {
@@ -25,10 +25,10 @@ fn silence() {
     });
 }
 
-/// Calls the runtime. What `work` changes must not be used after an error.
+/// Calls the runtime. Values that `work` changes must not be used after an error.
 ///
 /// # Errors
-/// Those of `work`, and the message of its panic.
+/// Returns the errors of `work`, and the message of its panic.
 pub(crate) fn caught<T>(work: impl FnOnce() -> TractResult<T>) -> TractResult<T> {
     silence();
     let outer = BEYOND.replace(true);

@@ -1,24 +1,24 @@
-//! How much memory a file takes when it is decoded, seen before it is.
+//! Estimates the memory of a decoded file before it is decoded.
 //!
 //! A message without content is two bytes in a file and some two hundred in memory, so that a file of
 //! 256 MiB could take a hundred times as much.
 
-/// Most bytes of a decoded file: its weights, and as much again for its graph.
+/// Limit on the bytes of a decoded file: its weights, and as much again for its graph.
 const MAX_DECODED: u64 = 512 << 20;
 
-/// Bytes of the largest message in memory, with what a growing list of them keeps free.
+/// Bytes of the largest message in memory, including the free space of a growing list of them.
 const MESSAGE: u64 = 512;
 
-/// Bytes in memory for each byte of a message that is not looked into, such as a shape.
+/// Bytes in memory for each byte of a message whose content is not read, such as a shape.
 const SMALL: u64 = 64;
 
-/// Bytes of a number in a list, with what the list keeps free.
+/// Bytes of a number in a list, including the list's free space.
 const NUMBER: u64 = 16;
 
-/// Most messages within one another that the decoder takes.
+/// Largest nesting of messages that the decoder accepts.
 const DEEPEST: usize = 100;
 
-/// A message of ONNX in the encoding of protobuf, or what else a field has.
+/// Content of a field: a message of ONNX in the encoding of protobuf, or other data.
 #[derive(Clone, Copy)]
 enum Kind {
     Model,
@@ -26,16 +26,16 @@ enum Kind {
     Node,
     Attribute,
     Tensor,
-    /// A message with many small ones in it.
+    /// A message with many small messages in it.
     Other,
     /// Numbers of up to eight bytes, each of which may be a single byte in the file.
     Numbers,
-    /// A text, or bytes that are as many in memory.
+    /// A text, or bytes that take as many bytes in memory.
     Bytes,
 }
 
 impl Kind {
-    /// What a field of this message has.
+    /// Returns the content of a field of this message.
     fn of(self, field: u64) -> Kind {
         match (self, field) {
             (Kind::Model, 7) | (Kind::Attribute, 6 | 11) => Kind::Graph,
@@ -50,8 +50,7 @@ impl Kind {
     }
 }
 
-/// Checks that a file can be decoded in a sensible amount of memory. Says nothing about what cannot be
-/// decoded at all.
+/// Checks that a file can be decoded in a sensible amount of memory. A file that cannot be decoded at all passes.
 ///
 /// # Errors
 /// When it cannot.
@@ -65,8 +64,8 @@ pub(crate) fn check(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-/// What is left of `memory` when the message is decoded; nothing if it is not enough. Where the bytes are
-/// damaged, or there are more messages within one another than the decoder takes, the decoder ends as well.
+/// Returns the rest of `memory` after the message is decoded; `None` if it is not enough. Where the bytes are damaged,
+/// or messages are nested deeper than the decoder accepts, the decoder ends as well.
 fn decoded(kind: Kind, mut bytes: &[u8], memory: u64, depth: usize) -> Option<u64> {
     let mut left = memory.checked_sub(MESSAGE)?;
     if depth > DEEPEST {

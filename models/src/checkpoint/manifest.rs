@@ -85,13 +85,13 @@ pub struct Architecture {
 pub struct Feature {
     /// Name.
     pub name: String,
-    /// How it is computed from the measured quantity.
+    /// Formula that computes it from the measured quantity.
     pub scale: String,
     /// Range to which it is clipped.
     pub clip: [f32; 2],
     /// Subtracted from the scaled value before it enters the network.
     pub mean: f32,
-    /// Divides it after that.
+    /// Divisor of the value after the mean is subtracted.
     pub deviation: f32,
 }
 
@@ -99,8 +99,8 @@ pub struct Feature {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Levels {
-    /// How an output becomes an index into `alphas` or `early_gaps`; two outputs without gaps are indices
-    /// into `alphas`, for egress and for ingress queues.
+    /// Rule that turns an output into an index into `alphas` or `early_gaps`. If there are two outputs and no gaps,
+    /// both are indices into `alphas`, for egress and for ingress queues.
     pub rule: String,
     /// The levels of α.
     pub alphas: Vec<f64>,
@@ -112,8 +112,8 @@ pub struct Levels {
     /// for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_gaps: Option<Vec<u32>>,
-    /// Where it is there, the gaps are multiples of the shortest gap of the switch: one packet for every so
-    /// many bytes of its buffer, rounded down to a power of two, 2 at least.
+    /// If present, the gaps are multiples of the shortest gap of the switch: one packet per this many bytes of its
+    /// buffer, rounded down to a power of two, at least 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_gap_bytes: Option<u64>,
 }
@@ -127,17 +127,17 @@ pub struct Validation {
     pub traces: u64,
     /// The metric, such as `mean FCT / DT (alpha = 1)`.
     pub metric: String,
-    /// Its mean.
+    /// Mean of the metric.
     pub value: f64,
-    /// Lower end of its 95 % interval.
+    /// Lower end of the metric's 95 % interval.
     pub low: f64,
-    /// Upper end of its 95 % interval.
+    /// Upper end of the metric's 95 % interval.
     pub high: f64,
     /// Share of the traces won.
     pub won: f64,
 }
 
-/// What one of several trainings came to that differ in their seed only.
+/// The result of one of several trainings that differ in their seed only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeedResult {
@@ -149,7 +149,8 @@ pub struct SeedResult {
     pub value: f64,
 }
 
-/// These weights against a rule on the same test traces, which chose neither. Below 1 the weights are better.
+/// A comparison of these weights with a rule, on test traces that chose neither of them. Below 1 the weights are
+/// better.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compared {
@@ -157,7 +158,7 @@ pub struct Compared {
     pub policy: String,
     /// The preset and the settings that differ from it, as on a command line.
     pub scenario: String,
-    /// What is compared, such as `mean FCT`.
+    /// The compared metric, such as `mean FCT`.
     pub metric: String,
     /// Test traces.
     pub traces: u64,
@@ -195,7 +196,7 @@ impl Manifest {
         }
     }
 
-    /// The same over another heuristic.
+    /// Returns the manifest for another heuristic.
     #[must_use]
     pub fn over(self, low_level: BasePolicy) -> Manifest {
         let actions = ActionSet::of(&low_level);
@@ -208,7 +209,7 @@ impl Manifest {
         }
     }
 
-    /// What this training came to, if it was validated.
+    /// Returns the result of this training, if it was validated.
     pub fn seed_result(&self) -> Option<SeedResult> {
         self.validation.as_ref().map(|validation| SeedResult {
             seed: self.seed,
@@ -217,7 +218,7 @@ impl Manifest {
         })
     }
 
-    /// What the outputs set.
+    /// Returns the outputs that decisions set.
     pub fn action_set(&self) -> ActionSet {
         ActionSet::of(&self.low_level)
     }

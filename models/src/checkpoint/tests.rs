@@ -45,7 +45,7 @@ fn what_is_saved_is_loaded() {
     );
 }
 
-/// What decisions set follows from the heuristic.
+/// The heuristic determines the outputs that decisions set.
 #[test]
 fn a_network_that_sets_early_drop_is_saved_and_loaded() {
     let root = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::{DeviceChoice, DeviceError, OpenDevice};
 
-/// Opens a device with `acquire` and checks that it computes. Once in the life of a process: wgpu
+/// Opens a device with `acquire` and checks that it computes. This happens once in the life of a process, because wgpu
 /// refuses a second time.
 pub fn open(
     choice: DeviceChoice,
@@ -33,7 +33,7 @@ pub fn open(
     Ok(device)
 }
 
-/// The adapter that wgpu prefers: one of a graphics processor before one that only pretends to be.
+/// Opens the adapter that wgpu prefers: a real graphics processor rather than one emulated in software.
 #[cfg(feature = "wgpu")]
 pub fn wgpu() -> Result<OpenDevice, String> {
     let opened = Device::wgpu_options().init_with_setup();
@@ -45,7 +45,7 @@ pub fn wgpu() -> Result<OpenDevice, String> {
     })
 }
 
-/// The first device. It is created by the first tensor on it.
+/// Opens the first device. It is created by the first tensor on it.
 #[cfg(feature = "cuda")]
 pub fn cuda() -> Result<OpenDevice, String> {
     Ok(OpenDevice {
@@ -54,7 +54,7 @@ pub fn cuda() -> Result<OpenDevice, String> {
     })
 }
 
-/// Adds up a product of matrices, all in numbers that every device has exactly.
+/// Adds up a product of matrices, all in numbers that every device represents exactly.
 fn compute(device: &Device) -> Result<(), String> {
     const SIZE: usize = 16;
     let ones = Tensor::<2>::ones([SIZE, SIZE], device);

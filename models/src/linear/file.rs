@@ -66,7 +66,7 @@ pub enum LinearFileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// The file has another content.
@@ -74,7 +74,7 @@ pub enum LinearFileError {
     Content {
         /// The file.
         path: PathBuf,
-        /// Which field, and what would be right.
+        /// The field, and the expected value.
         problem: String,
     },
 }
@@ -92,7 +92,7 @@ impl LinearFile {
         LinearFile::parse(&text, path)
     }
 
-    /// As [`LinearFile::load`], from memory. `origin` is the name in error messages.
+    /// Same as [`LinearFile::load`], from memory. `origin` is the name in error messages.
     ///
     /// # Errors
     /// When it is not such a file, or of another version.
@@ -149,7 +149,7 @@ fn read(text: &[u8]) -> Result<LinearFile, String> {
     Ok(file)
 }
 
-/// The fields not read yet. They are read one by one, so that every error can name its field.
+/// The fields that have not been read yet. They are read one by one, so that every error can name its field.
 struct Fields(Map<String, Value>);
 
 impl Fields {

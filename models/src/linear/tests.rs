@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// As the control shows it: queues that fill at most the buffer, the rest in [0, 1].
+/// Returns an observation as in the control: queues fill at most the buffer, the other features are in [0, 1].
 fn observation(ports: usize, seed: u64) -> Vec<f32> {
     let mut rng = rng::stream(seed, "test observation", 0);
     let mut observation = Observation::new(ports);
@@ -22,7 +22,7 @@ fn observation(ports: usize, seed: u64) -> Vec<f32> {
     observation.as_slice().to_vec()
 }
 
-/// Few enough large weights that most actions are not clamped.
+/// Returns a rule with few enough large weights that most actions are not clamped.
 fn rule(seed: u64) -> LinearRule {
     let mut rng = rng::stream(seed, "test weights", 0);
     let weights = [(); 2 * LINEAR].map(|()| rng::uniform(&mut rng) - 0.5);

@@ -1,4 +1,4 @@
-//! What a decision costs in every exported form.
+//! Measures the cost of a decision in every exported form.
 
 mod elf;
 mod targets;
@@ -19,10 +19,10 @@ use crate::cli::error::{CliResult, ResultExt as _};
 use crate::cli::policy;
 use targets::Target;
 
-/// Observations that a measurement goes through.
+/// Number of observations that a measurement uses in turn.
 const OBSERVATIONS: usize = 256;
 
-/// What is measured: recorded observations, in floating point and in codes, for one number of ports.
+/// The measured load: recorded observations, in floating point and in codes, for one number of ports.
 struct Load {
     name: &'static str,
     ports: usize,
@@ -30,8 +30,8 @@ struct Load {
     codes: Vec<u8>,
 }
 
-/// Ports of every load, and whether they are made unlike each other: the integer C computes ports
-/// that are alike once.
+/// Name and number of ports of every load, and whether all its ports differ: the integer C computes equal
+/// ports only once.
 const LOADS: [(&str, usize, bool); 3] = [
     ("16 ports", PORTS[0], false),
     ("all unlike", PORTS[0], true),
@@ -39,7 +39,7 @@ const LOADS: [(&str, usize, bool); 3] = [
 ];
 
 impl Load {
-    /// Observations of several decisions joined where the switch has more ports than recorded.
+    /// Builds a load. Joins observations of several decisions if the switch has more ports than recorded.
     fn new(source: &Source, (name, ports, unlike): (&'static str, usize, bool)) -> Load {
         let Recording { ports: have, .. } = source.recording;
         let joined = ports.div_ceil(have);
@@ -53,7 +53,7 @@ impl Load {
             observations.extend_from_slice(&rows[..ports * OBSERVATION]);
         }
         if unlike {
-            // The newest step's queue, the first feature.
+            // Changes the first feature, which is the queue, of the newest step.
             let rows = observations.chunks_exact_mut(OBSERVATION).enumerate();
             rows.for_each(|(row, values)| {
                 values[OBSERVATION - FEATURES] = (row % ports) as f32 / ports as f32;
@@ -68,8 +68,8 @@ impl Load {
     }
 }
 
-/// Measures every target that this machine can run. `checkpoint` is a folder, or none for the
-/// shipped weights.
+/// Measures every target that this machine can run. `checkpoint` is a folder, or `None` for the shipped
+/// weights.
 pub fn run(checkpoint: Option<&Path>, budget: Duration, common: &Common) -> CliResult {
     let source = source(checkpoint)?;
     let loads = LOADS.map(|load| Load::new(&source, load));
@@ -105,9 +105,9 @@ fn source(checkpoint: Option<&Path>) -> CliResult<Source> {
 /// A line of the table.
 struct Row {
     name: &'static str,
-    /// Nanoseconds for each of [`LOADS`], or why there are none.
+    /// Nanoseconds for each of [`LOADS`], or the reason why there are none.
     figures: Result<Vec<f64>, String>,
-    /// Bytes of instructions and of constants.
+    /// Bytes of instructions, and bytes of constants.
     bytes: Option<[usize; 2]>,
 }
 
@@ -180,7 +180,7 @@ fn table(cpu: &str, rows: &[Row]) -> String {
     text
 }
 
-/// What the processor calls itself.
+/// Returns the name of the processor.
 fn cpu() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = text.lines().find(|line| line.starts_with("model name"));

@@ -1,4 +1,4 @@
-//! Speed of networks of several switches beside that of a single one.
+//! Speed of networks of several switches compared with that of a single one.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::cli::error::{CliResult, ResultExt as _};
 /// Rounds of the measurement, in which the networks take turns; the results are medians.
 const ROUNDS: u32 = 5;
 
-/// At every switch. Its decisions cost little.
+/// The policy of every switch. Its decisions cost little.
 const POLICY: &str = "dt";
 
-/// What the networks are compared with.
+/// The preset that the networks are compared with.
 const SINGLE: &str = "ndt-16x1g";
 
 /// Networks that users run: preset, and settings that make a run short.
@@ -33,30 +33,30 @@ const NETWORKS: [(&str, &[&str]); 4] = [
     ("abm-leafspine", &["warmup_ms=0", "measure_ms=2"]),
 ];
 
-/// Networks of growing size: leaves, which have as many hosts each, spines, and measured
-/// milliseconds. The oversubscription is four, and about as many flows start in each.
+/// Networks of growing size: number of leaves (also the number of hosts per leaf), number of spines, and
+/// measured milliseconds. The oversubscription is four, and about as many flows start in each.
 const GROWTH: [(u32, u32, u32); 4] = [(4, 1, 32), (8, 2, 8), (16, 4, 2), (32, 8, 1)];
 
 /// Preset of the growing networks.
 const GROWING: &str = "abm-leafspine";
 
-/// A network, its traffic and what was measured.
+/// A network with its traffic and its measurements.
 struct Load {
     name: String,
     scenario: Scenario,
     trace: Trace,
     counts: Counts,
-    /// Nanoseconds per packet of a switch, by round.
+    /// Nanoseconds per packet and switch, by round.
     rounds: Vec<f64>,
 }
 
-/// What does not depend on the machine, and the memory.
+/// Quantities that do not depend on the machine, and the memory.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     events: u64,
-    /// Packets that left switches: hops.
+    /// Packets that left switches, that is, hops.
     hops: u64,
-    /// Packets that hosts made.
+    /// Packets that hosts created.
     packets: u64,
     /// Largest resident size of the process in a run.
     peak_bytes: Option<u64>,
@@ -80,7 +80,7 @@ impl Load {
     fn count(&mut self, spec: &PolicySpec) -> Result<(), SimError> {
         memory::forget_peak();
         let mut counts = Counts::default();
-        // The same loop for two types of simulation.
+        // The macro has the same loop for two types of simulation.
         macro_rules! count {
             ($simulation:expr) => {{
                 let mut simulation = $simulation;
@@ -100,7 +100,7 @@ impl Load {
         Ok(())
     }
 
-    /// Another round.
+    /// Measures another round.
     fn measure(&mut self, spec: &PolicySpec, budget: Duration) -> Result<(), SimError> {
         let (packets, seconds) = repeat(budget, || {
             let outcome = spec.run(&self.scenario, &self.trace)?;
@@ -114,7 +114,7 @@ impl Load {
         median(self.rounds.clone())
     }
 
-    /// Times the cost of the single switch: the median over rounds.
+    /// Returns the cost as a multiple of the single switch's: the median over rounds.
     fn ratio(&self, single: &[f64]) -> f64 {
         let rounds = self.rounds.iter().zip(single);
         median(rounds.map(|(ns, single)| ns / single).collect())
@@ -199,7 +199,7 @@ pub fn run(seed: u64, budget: Duration, common: &Common) -> CliResult {
     )
 }
 
-/// [`NETWORKS`], and those of [`GROWTH`] behind them.
+/// Builds [`NETWORKS`], followed by those of [`GROWTH`].
 fn loads(seed: u64) -> CliResult<Vec<Load>> {
     let owned = |settings: &[&str]| settings.iter().map(|&text| text.to_owned()).collect();
     let networks = NETWORKS.iter().map(|(preset, settings)| {
@@ -213,7 +213,7 @@ fn loads(seed: u64) -> CliResult<Vec<Load>> {
             format!("spines={spines}"),
             format!("measure_ms={measure_ms}"),
             "warmup_ms=0".to_owned(),
-            // Not read where hosts have a demand of their own, but there must be as many hosts.
+            // Hosts with their own demand do not read this setting, but there must be as many hosts.
             "incast_degree=1".to_owned(),
             "active_ports=1".to_owned(),
         ];

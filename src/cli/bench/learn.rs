@@ -15,11 +15,12 @@ use bufgym::sim::scenario::Scenario;
 use super::{repeat, simulate};
 use crate::cli::error::{CliResult, ResultExt as _};
 
-/// Transitions to draw batches from.
+/// Number of transitions from which batches are drawn.
 const TRANSITIONS: usize = 2_000;
 const ENVIRONMENTS: usize = 4;
 
-/// Full SAC updates (critics, actor, temperature, targets) per second, drawing the batch included.
+/// Returns the number of full SAC updates (critics, actor, temperature, targets) per second, including the
+/// drawing of the batch.
 pub fn updates_per_second(
     scenario: &Scenario,
     batch_size: usize,
@@ -46,8 +47,8 @@ pub fn updates_per_second(
         sac.update(&batch);
         Ok::<u64, std::convert::Infallible>(1)
     };
-    // The first update allocates, the first two build a device's programs: the actor learns in every
-    // second one.
+    // The first update allocates, and the first two build a device's programs, because the actor learns in
+    // every second one.
     for _ in 0..2 {
         let Ok(_) = update();
     }
@@ -55,7 +56,7 @@ pub fn updates_per_second(
     Ok(updates as f64 / seconds)
 }
 
-/// Real transitions under random actions.
+/// Fills a replay buffer with real transitions under random actions.
 fn fill_replay(scenario: &Scenario, seed: u64) -> CliResult<Replay> {
     let ports = scenario.port_count();
     let mut environments = simulate::environments(scenario, ENVIRONMENTS, seed)?;
@@ -86,7 +87,7 @@ fn fill_replay(scenario: &Scenario, seed: u64) -> CliResult<Replay> {
     Ok(replay)
 }
 
-/// What the last step of environment `env` led to under `actions`, drawn uniformly.
+/// Returns the transition of environment `env` in the last step under `actions`, drawn uniformly.
 fn transition(buffers: &StepBuffers, env: usize, actions: &[f32]) -> Transition {
     let (terminated, truncated) = (buffers.terminated[env], buffers.truncated[env]);
     let now = Frame::newest(buffers.observation(env), buffers.privileged(env));
@@ -110,7 +111,7 @@ fn transition(buffers: &StepBuffers, env: usize, actions: &[f32]) -> Transition 
     }
 }
 
-/// Median time of one forward pass, microseconds.
+/// Returns the median time of one forward pass, microseconds.
 pub fn inference_us(ports: usize, seed: u64, budget: Duration) -> f64 {
     let mut stream = rng::stream(seed, "bench inference", ports as u64);
     let mut actor = FastActor::new(&ActorWeights::random(&mut stream));

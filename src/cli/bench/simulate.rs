@@ -22,7 +22,7 @@ use crate::cli::error::{CliResult, ResultExt as _};
 /// Policies to measure. `ndt` decides at random: its control loop is included, inference is not.
 pub const POLICIES: [&str; 5] = ["st", "cs", "dt", "edt", "ndt"];
 
-/// Traces of one pass, so many that the figure does not depend on a long one.
+/// Number of traces of one pass, enough that the result does not depend on a single long one.
 const TRACES: u64 = 8;
 
 /// Rounds of the measurement; the result is their median. The policies take turns, so that other
@@ -35,16 +35,16 @@ const FREE: &str = "cs";
 /// Flows for which ns-3's results are known: web search at half load and in-cast queries.
 const MIXED_LIST: &str = include_str!("flows_mixed.csv");
 
-/// What the simulator is measured on.
+/// The workload for measuring the simulator.
 pub struct Load {
-    /// In the output.
+    /// Name in the output.
     pub name: &'static str,
     scenario: Scenario,
     traces: Vec<Trace>,
 }
 
 impl Load {
-    /// The mixed list with ns-3's settings, on which ns-3 itself was timed.
+    /// Builds the mixed list with ns-3's settings, on which ns-3 itself was timed.
     pub fn mixed() -> CliResult<Load> {
         let mut scenario = Scenario::preset("ns3-16x1g").or_failure()?;
         scenario.set("min_rto_us=10000").or_failure()?;
@@ -56,7 +56,7 @@ impl Load {
         })
     }
 
-    /// Generated traces of a scenario.
+    /// Builds a load from generated traces of a scenario.
     pub fn generated(name: &'static str, scenario: &Scenario, seed: u64) -> Load {
         Load {
             name,
@@ -67,7 +67,7 @@ impl Load {
         }
     }
 
-    /// Packets that left the switch, data and acknowledgements, per second of wall time on one
+    /// Returns the packets that left the switch, data and acknowledgements, per second of wall time on one
     /// thread.
     pub fn packets_per_second(&self, policy: &str, seed: u64, budget: Duration) -> CliResult<f64> {
         let mut next = self.traces.iter().cycle();
@@ -138,7 +138,7 @@ pub fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// `envs` environments on different training traces, reset.
+/// Builds `envs` environments on different training traces, and resets them.
 pub fn environments(
     scenario: &Scenario,
     envs: usize,
@@ -161,7 +161,7 @@ pub fn environments(
     VectorEnv::new(envs.or_failure()?, AutoresetMode::SameStep).or_failure()
 }
 
-/// Steps per second of all environments together, under random actions.
+/// Returns the steps per second of all environments together, under random actions.
 pub fn steps_per_second(
     scenario: &Scenario,
     envs: usize,

@@ -27,15 +27,15 @@ struct Panel<'a> {
     x: &'a str,
     places: &'a [String],
     y: &'a str,
-    /// Decimals of the values.
+    /// Number of decimals of the values.
     decimals: usize,
     top: f64,
-    /// Space behind the last place.
+    /// Space after the last place.
     right: f64,
     legend: SeriesLabelPosition,
 }
 
-/// Scores against the number of trees.
+/// Draws scores against the number of trees.
 pub(super) fn trees(points: &[TreesPoint]) -> Result<String, String> {
     let line = |name, colour, value: fn(&TreesPoint) -> f64| Line {
         name,
@@ -58,14 +58,14 @@ pub(super) fn trees(points: &[TreesPoint]) -> Result<String, String> {
         y: "score on traces not learned from",
         decimals: 1,
         top: 1.05,
-        // Beside the lines, which may be anywhere.
+        // Space next to the lines, which may be anywhere.
         right: 2.2,
         legend: SeriesLabelPosition::UpperRight,
     };
     on_paper((WIDTH, HEIGHT), |area| paint(area, &panel, &lines))
 }
 
-/// Completion times against the flip probability: mean, short flows and in-casts, long flows.
+/// Draws completion times against the flip probability: mean, short flows and in-casts, long flows.
 pub(super) fn flips(points: &[FlipPoint]) -> Result<String, String> {
     let credence: Vec<&FlipPoint> = points.iter().filter(|point| point.flip.is_some()).collect();
     let places: Vec<String> = credence
@@ -105,7 +105,7 @@ pub(super) fn flips(points: &[FlipPoint]) -> Result<String, String> {
                 places: &places,
                 y: name,
                 decimals: usize::from(highest < 10.0),
-                // Space above for the names.
+                // The space above is for the names.
                 top: 1.3 * highest.max(1e-9),
                 right: 0.2,
                 legend: SeriesLabelPosition::UpperLeft,

@@ -43,7 +43,7 @@ pub struct ForestArgs {
     force: bool,
 }
 
-/// The files that are written; of a network the forests are in folders.
+/// The files of the output; for a network, folders contain the forests.
 const FILES: [&str; 2] = [MODEL_FILE, REPORT];
 const REPORT: &str = "report.json";
 
@@ -73,7 +73,7 @@ pub(super) fn run(args: &ForestArgs, common: &Common) -> CliResult {
 /// Folders of the models of a network.
 pub const KINDS: [(&str, Tier); 2] = [("leaf", Tier::Leaf), ("spine", Tier::Spine)];
 
-/// Two models of a network, of all leaves and of all spines.
+/// Trains two models of a network, one for all leaves and one for all spines.
 fn network(
     args: &ForestArgs,
     scenario: &Scenario,
@@ -113,8 +113,8 @@ fn network(
     common.print(&value, text.trim_end())
 }
 
-/// A model that expects no loss of any packet. With two leaves a port of a spine is fed by links from
-/// one leaf, as fast together as its own to the other, so that nothing is lost there.
+/// Returns a model that predicts no loss of any packet. With two leaves, links from one leaf feed a port of a
+/// spine. Together they are as fast as the spine's own links to the other leaf, so nothing is lost there.
 fn expecting_none(
     args: &ForestArgs,
     scenario: &Scenario,
@@ -131,7 +131,7 @@ fn expecting_none(
     ForestModel::new(&scenario.name, seed, traces, 1.0, vec![leaf]).or_failure()
 }
 
-/// The model that is learned from data.
+/// Returns the model that is learned from data.
 fn grown(
     args: &ForestArgs,
     scenario: &Scenario,

@@ -1,5 +1,5 @@
-//! `bufgym eval --suite paper`: the comparisons behind the page of results. What is finished is kept beside
-//! the output folder (`DIR.parts`), so that a run that was stopped goes on where it was.
+//! `bufgym eval --suite paper`: the comparisons behind the page of results. Finished comparisons are stored
+//! next to the output folder (`DIR.parts`), so that an interrupted run can resume.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,16 +22,16 @@ use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::output::{Output, shown};
 use crate::cli::{policy, tune};
 
-/// The commit that this program is built from.
+/// The commit from which this program is built.
 const REVISION: &str = env!("BUFGYM_REVISION");
 
-/// The best tuned rules of the first comparison that take part in the cells too.
+/// Number of tuned rules, the best of the first comparison, that take part in the cells too.
 const TRANSFERRED_RULES: usize = 3;
 
-/// The best of the tuned policies that take part in a main comparison, with queue management or without.
+/// Number of the best tuned policies in a main comparison, with or without queue management.
 const BEST_TUNED: usize = 10;
 
-/// The files besides the figures.
+/// Names of the files besides the figures.
 const FILES: [&str; 6] = [
     "report.html",
     "report.json",
@@ -108,10 +108,10 @@ fn refuse(error: SuiteError) -> CliError {
     }
 }
 
-/// The page of a checkout that shows all results.
+/// Returns the page of a checkout that shows all results.
 ///
 /// # Errors
-/// Bad input: there is no folder for it.
+/// Bad input: the checkout has no folder for it.
 fn page_of(checkout: &Path) -> CliResult<PathBuf> {
     let lab = checkout.join("docs/lab");
     if !files::is_folder(&lab) {
@@ -125,7 +125,7 @@ fn page_of(checkout: &Path) -> CliResult<PathBuf> {
     Ok(results)
 }
 
-/// The policies that were asked for, or the shipped weights.
+/// Returns the requested policies, or the shipped weights.
 fn learned(args: &EvalArgs, scenario: &Scenario) -> CliResult<Vec<Entrant>> {
     if args.policy.is_empty() {
         let shipped = [policy::shipped()?, policy::shipped_linear()?];
@@ -134,8 +134,8 @@ fn learned(args: &EvalArgs, scenario: &Scenario) -> CliResult<Vec<Entrant>> {
     policy::parse_labelled(&args.policy, scenario)
 }
 
-/// Every rule of the catalogue with its defaults, every rule tuned alone, and the best of those tuned
-/// with queue management, in a preset.
+/// Returns every rule of the catalogue with its defaults, every rule tuned without queue management, and the
+/// best of those tuned with it, in a preset.
 fn comparison(
     args: &EvalArgs,
     common: &Common,
@@ -166,7 +166,7 @@ fn comparison(
     Ok((config, spent))
 }
 
-/// The best tuned rules that a switch of today could run.
+/// Returns the best tuned rules that a switch of today could run.
 fn best_deployable(scenario: &Scenario, count: usize) -> CliResult<Vec<Entrant>> {
     let tuned = tune::all_tuned(scenario)?.into_iter();
     let entrants = tuned.map(|(policy, _)| Entrant::tuned(policy));
@@ -190,7 +190,7 @@ fn write(suite: &Suite, page: &str, folder: &Path) -> CliResult {
     file("suite.json", &(numbers + "\n"))
 }
 
-/// The command that writes the same page again.
+/// Returns the command that writes the same page again.
 fn command(args: &EvalArgs, common: &Common) -> String {
     let mut command = "bufgym eval --suite paper".to_owned();
     for policy in &args.policy {

@@ -63,13 +63,13 @@ fn config(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult<Fabri
     })
 }
 
-/// The policy of a checkpoint folder.
+/// Returns the policy of a checkpoint folder.
 fn learned(folder: &Path) -> CliResult<Learned> {
     let (weights, manifest) = policy::load_checkpoint(folder)?;
     Ok(Learned::new(policy::SHIPPED, &weights, &manifest))
 }
 
-/// The forests in a folder that `bufgym credence train` wrote for a network.
+/// Reads the forests in a folder that `bufgym credence train` wrote for a network.
 fn forests(folder: &Path) -> CliResult<Forests> {
     let load = |kind: &str| ForestModel::load(&folder.join(kind)).or_bad_input();
     let (leaf, spine) = (load("leaf")?, load("spine")?);

@@ -21,7 +21,7 @@ use crate::cli::testbed::{self, Playing};
 /// The panels that can be measured.
 const PANELS: [NdtFigure; 2] = [NdtFigure::WebSearch, NdtFigure::DataMining];
 
-/// A run may take so many times as long as the simulator says, and so many seconds more.
+/// Time limit of a run: a multiple of the simulated time, plus a number of seconds.
 const PATIENCE: u32 = 3;
 const PATIENCE_S: u64 = 120;
 
@@ -111,7 +111,7 @@ fn minutes(time: Duration) -> String {
     format!("{} min {:02} s", seconds / 60, seconds % 60)
 }
 
-/// What is kept of a run.
+/// Returns the stored part of a run.
 fn played(run: &Run, void_runs: u64) -> Played {
     let (summary, truth) = (&run.outcome.summary, &run.truth);
     Played {

@@ -15,12 +15,13 @@ use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::output::Output;
 
 const PORTS: u32 = 16;
-/// Ten packets per port. A multiple of the ports, so that Credence's safeguard costs nothing.
+/// The buffer has ten packets per port. It is a multiple of the ports, so that Credence's safeguard costs
+/// nothing.
 const BUFFER: u64 = 160;
 const ROUNDS: u64 = 5_000;
 /// Steps of the flip probability from 0 to 1.
 const STEPS: u32 = 20;
-/// DT as the paper sets it (§4.1).
+/// DT with the α of the paper (§4.1).
 const DT: PolicySpec = PolicySpec::DynamicThreshold { alpha: 0.5 };
 const SIZE: (u32, u32) = (640, 420);
 const BLUE_LINE: RGBColor = RGBColor(0x2f, 0x7d, 0xd1);
@@ -28,7 +29,7 @@ const ORANGE_LINE: RGBColor = RGBColor(0xd4, 0x72, 0x1f);
 const GREEN_LINE: RGBColor = RGBColor(0x4c, 0x99, 0x3f);
 const GREY: RGBColor = RGBColor(0x80, 0x87, 0x91);
 
-/// The files that are written.
+/// Names of the output files.
 const FILES: [&str; 3] = ["fig14.csv", "fig14.json", "fig14.svg"];
 
 pub(super) fn run(args: &SlottedArgs, common: &Common) -> CliResult {
@@ -129,7 +130,7 @@ fn describe(switch: &Switch, result: &Figure14) -> String {
     text
 }
 
-/// LQD/policy against the probability of a false prediction.
+/// Draws LQD/policy against the probability of a false prediction.
 fn draw(result: &Figure14) -> Result<String, String> {
     let mut svg = String::new();
     paint(&mut svg, result).map_err(|error| error.to_string())?;
@@ -147,7 +148,7 @@ fn paint(svg: &mut String, result: &Figure14) -> Result<(), Box<dyn std::error::
     let all = all
         .chain(levels.map(|level| level.1))
         .filter(|r| r.is_finite());
-    // Space above for the names.
+    // The space above is for the names.
     let top = all.fold(1.0_f64, f64::max) * 1.3;
     let bottom = 0.9_f64;
 

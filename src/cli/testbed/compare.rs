@@ -60,14 +60,14 @@ pub struct CompareArgs {
     force: bool,
 }
 
-/// Policies where none is named.
+/// The default policies.
 const DEFAULT: [&str; 5] = ["edt", "st", "cs", "dt+red", "ndt"];
-/// Bytes that are kept of a run, at least.
+/// Least number of bytes that the result of a run needs.
 const RESULT_BYTES: u64 = 1_024;
-/// The aim: mean FCT of the simulator within this share of the testbed's.
+/// Target: the simulator's mean FCT is within this share of the testbed's.
 const TARGET: f64 = 0.1;
 
-/// What is kept of flows, played or simulated. Times are NaN where no flow of the class completed.
+/// Stored results of played or simulated flows. Times are NaN if no flow of the class completed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Times {
     flows: u64,
@@ -106,7 +106,7 @@ impl From<&Summary> for Times {
     }
 }
 
-/// JSON has no NaN.
+/// Reads null as NaN, which JSON does not have.
 fn nan_for_null<'de, D: Deserializer<'de>>(value: D) -> Result<f64, D::Error> {
     Option::deserialize(value).map(|value| value.unwrap_or(f64::NAN))
 }
@@ -118,7 +118,7 @@ struct Run {
     truth: Truth,
 }
 
-/// Which run it was.
+/// A run with its policy, trace and repeat.
 struct Played {
     policy: usize,
     trace: u64,
@@ -127,7 +127,7 @@ struct Played {
     run: Run,
 }
 
-/// The files that are written.
+/// Names of the output files.
 const FILES: [&str; 3] = ["runs.csv", "comparison.json", "comparison.md"];
 
 /// Runs the command.
@@ -183,7 +183,7 @@ pub fn run(args: &CompareArgs, common: &Common) -> CliResult {
     common.print(&comparison.json, comparison.text.trim_end())
 }
 
-/// The baseline first.
+/// Returns the policies, the baseline first.
 fn entrants(args: &CompareArgs, scenario: &Scenario) -> CliResult<Vec<Entrant>> {
     let mut texts = args.policies.clone();
     texts.extend(args.policy.iter().cloned());
@@ -199,18 +199,18 @@ fn entrants(args: &CompareArgs, scenario: &Scenario) -> CliResult<Vec<Entrant>> 
     Ok(entrants)
 }
 
-/// What all runs have in common.
+/// The settings that all runs share.
 struct Session<'a> {
     args: &'a CompareArgs,
     scenario: &'a Scenario,
-    /// Finished runs, so that a comparison that was stopped goes on.
+    /// Finished runs, so that an interrupted comparison can resume.
     parts: Option<&'a Parts>,
     stop: &'a Stop,
     common: &'a Common,
 }
 
 impl Session<'_> {
-    /// Plays every trace under every policy, each in a place of its own in the order.
+    /// Plays every trace under every policy; a policy's place in the order differs from trace to trace.
     fn play_all(&self, entrants: &[Entrant], traces: &[Trace]) -> CliResult<Vec<Played>> {
         let bar = eval::progress_bar(self.common);
         bar.set_length(traces.len() as u64 * self.args.repeats * entrants.len() as u64);
@@ -275,11 +275,11 @@ impl Session<'_> {
     }
 }
 
-/// The simulator's mean FCT of every trace under every policy, and its drops and timeouts.
+/// The simulator's results of every trace under every policy.
 struct Predicted {
-    /// What propagation the measured round trip leaves to a link, nanoseconds.
+    /// Propagation of a link according to the measured round trip, nanoseconds.
     propagation_ns: u64,
-    /// By policy, then by trace.
+    /// Results by policy, then by trace.
     times: Vec<Vec<Times>>,
 }
 
@@ -315,7 +315,7 @@ fn predict_all(
     })
 }
 
-/// A row for every run, and one for every simulation.
+/// Returns a row for every run, and one for every simulation.
 fn runs_csv(entrants: &[Entrant], played: &[Played], predicted: &Predicted) -> String {
     let mut text = String::from(
         "where,policy,trace,seed,repeat,flows,completed,mean_fct_ms,p50_fct_ms,p99_fct_ms,short_mean_fct_ms,\
@@ -365,7 +365,7 @@ fn runs_csv(entrants: &[Entrant], played: &[Played], predicted: &Predicted) -> S
     text
 }
 
-/// The result in both forms.
+/// The result as JSON and as text.
 struct Comparison {
     json: Value,
     text: String,
@@ -415,7 +415,7 @@ impl Comparison {
     }
 }
 
-/// Mean FCT of a policy on every trace, the mean over repeats.
+/// Returns the mean FCT of a policy on every trace, the mean over repeats.
 fn measured(policy: usize, played: &[Played]) -> Vec<f64> {
     let traces = played.iter().map(|one| one.trace + 1).max().unwrap_or(0);
     let of = |trace: u64| {
@@ -428,7 +428,7 @@ fn measured(policy: usize, played: &[Played]) -> Vec<f64> {
     (0..traces).map(of).collect()
 }
 
-/// How far repeats of the same run are apart: mean of their deviation over their mean; none without
+/// Returns the spread of repeats of the same run: the mean of their deviation over their mean; `None` without
 /// repeats.
 fn noise(policies: usize, played: &[Played]) -> Option<f64> {
     let mut deviations = Vec::new();
@@ -450,7 +450,7 @@ fn noise(policies: usize, played: &[Played]) -> Option<f64> {
     stats::mean(&deviations)
 }
 
-/// The worst of all runs.
+/// Returns the worst measurement quality of all runs.
 fn truth(played: &[Played]) -> Value {
     let worst = |of: fn(&Run) -> f64| played.iter().map(|one| of(&one.run)).fold(0.0, f64::max);
     let least = |of: fn(&Run) -> f64| played.iter().map(|one| of(&one.run)).fold(1.0, f64::min);

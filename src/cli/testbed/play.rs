@@ -1,4 +1,4 @@
-//! `bufgym testbed`: one trace under one policy or several.
+//! `bufgym testbed`: one trace under one or several policies.
 
 use std::path::{Path, PathBuf};
 
@@ -89,12 +89,12 @@ pub fn run(args: &PlayArgs, common: &Common) -> CliResult {
     }
 }
 
-/// What the policies have yielded.
+/// The results of the policies.
 #[derive(Default)]
 struct Played {
     results: Vec<Value>,
     text: String,
-    /// Why the first run that does not count does not.
+    /// Reason why the first void run does not count.
     void: Option<String>,
 }
 
@@ -139,7 +139,8 @@ fn play(
     Ok(played)
 }
 
-/// The summary's fields at the top level, what was played, and how true it is.
+/// Returns the summary's fields at the top level, the played policy, scenario and trace, and the measurement
+/// quality.
 fn result_json(
     policy: &Entrant,
     scenario: &Scenario,

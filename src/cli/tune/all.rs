@@ -1,5 +1,5 @@
-//! `bufgym tune --all`: every rule with every queue management, the same number of simulations each or
-//! for the best of them.
+//! `bufgym tune --all`: every rule with every queue management, with the same number of simulations for each,
+//! or more for the best of them.
 
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::Tuned;
@@ -21,32 +21,32 @@ use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::eval::progress_bar;
 
-/// Queue management that marks and never drops: no use to hosts without ECN.
+/// Queue management that marks and never drops: useless for hosts without ECN.
 const MARKING: &str = "step";
 
-/// What became of a rule with its queue management.
+/// The result of a rule with its queue management.
 struct Row {
     policy: PolicySpec,
     names: String,
     outcome: Result<Tuned, String>,
-    /// It was there already.
+    /// True if the result existed already.
     before: bool,
 }
 
 /// A search that every policy gets, or only the best ones.
 #[derive(Clone, Copy)]
 struct Stage {
-    /// Simulations that it may spend.
+    /// Number of simulations that the search may spend.
     simulations: u64,
-    /// Simulations of the policy when it is done, with those of the stage before.
+    /// Total number of simulations of the policy after the search, with those of the previous stage.
     budget: u64,
 }
 
-/// With `--best`, every policy first gets one of so many simulations.
+/// With `--best`, every policy first gets one in this many simulations.
 const SCREENING_SHARE: u64 = 8;
 
 impl TuneArgs {
-    /// The stages. One that is too small for a search is left out.
+    /// Returns the stages. A stage that is too small for a search is left out.
     fn stages(&self) -> Vec<Stage> {
         let all = self.simulations();
         let share = all / SCREENING_SHARE;
@@ -79,7 +79,7 @@ pub fn run(args: &TuneArgs, common: &Common) -> CliResult {
     };
     let mut spent = searches.run(wanted, stages[0], &mut rows)?;
     if let Some(&rest) = stages.get(1) {
-        // A rule may fall behind on more traces; then another one is among the best.
+        // With more traces, a rule may turn out worse; then another one is among the best.
         loop {
             let wanted = unfinished(&mut rows, args);
             if wanted.is_empty() {
@@ -108,7 +108,7 @@ pub fn run(args: &TuneArgs, common: &Common) -> CliResult {
     common.print(&value, &describe(metric, &rows, spent))
 }
 
-/// Takes those of the best rows that have not had all their simulations yet.
+/// Removes and returns those of the best rows that have not had all their simulations yet.
 fn unfinished(rows: &mut Vec<Row>, args: &TuneArgs) -> Vec<PolicySpec> {
     let best = args.best.unwrap_or(u64::MAX);
     let all = Some(args.simulations());
@@ -124,7 +124,7 @@ fn unfinished(rows: &mut Vec<Row>, args: &TuneArgs) -> Vec<PolicySpec> {
     wanted
 }
 
-/// What the searches of a run have in common.
+/// The settings that the searches of a run share.
 struct Searches<'a> {
     args: &'a TuneArgs,
     common: &'a Common,
@@ -133,8 +133,8 @@ struct Searches<'a> {
 }
 
 impl Searches<'_> {
-    /// Searches each policy in turn and keeps what is found. The rows stay sorted. Returns the
-    /// simulations spent.
+    /// Searches each policy in turn and stores the results. The rows stay sorted. Returns the simulations
+    /// spent.
     fn run(&self, policies: Vec<PolicySpec>, stage: Stage, rows: &mut Vec<Row>) -> CliResult<u64> {
         self.bar.reset();
         self.bar
@@ -159,7 +159,7 @@ impl Searches<'_> {
             simulations: stage.simulations,
             ..settings(args, common, self.scenario.clone(), policy.clone())?
         };
-        // What the stage before has kept is replaced.
+        // The result of the previous stage is replaced.
         let earlier = match stage.budget > stage.simulations {
             true => kept.there()?.and_then(|(_, tuned)| tuned.simulations),
             false => None,
@@ -181,7 +181,7 @@ impl Searches<'_> {
             Err(TrainError::Simulation(SimError::Trace(TraceError::NoFlows))) => {
                 return Err(CliError::input(TraceError::NoFlows));
             }
-            // The scenario is valid, so it is the policy that does not fit it.
+            // The scenario is valid, so the policy does not fit it.
             Err(TrainError::Simulation(error)) => (Err(error.to_string()), 0),
             Err(TrainError::Remote(RemoteError::Unfit(problem))) => (Err(problem), 0),
             Err(error) => return Err(classify(error)),
@@ -206,7 +206,7 @@ fn kept<'a>(args: &TuneArgs, scenario: &'a Scenario, names: String) -> Kept<'a> 
     }
 }
 
-/// Every rule that a switch can have, alone and with every queue management that hosts can answer to.
+/// Returns every rule that a switch can have, alone and with every queue management that hosts can answer to.
 fn policies(scenario: &Scenario) -> Result<Vec<PolicySpec>, PolicyParseError> {
     let disciplines = aqm::catalogue().iter().map(|known| known.info.name);
     let disciplines: Vec<&str> = disciplines
@@ -226,8 +226,8 @@ fn policies(scenario: &Scenario) -> Result<Vec<PolicySpec>, PolicyParseError> {
     Ok(policies)
 }
 
-/// Divides the policies into those whose results are there, from the same seed and number of
-/// simulations, or from the stage before that, and those to search.
+/// Divides the policies into those with results, from the same seed and number of simulations, or from the
+/// previous stage, and those to search.
 ///
 /// # Errors
 /// Bad input: results of other searches are in the way and may not be replaced.
@@ -278,7 +278,7 @@ fn divide(
     }
 }
 
-/// The best first, and those that do not fit last.
+/// Sorts the rows: the best first, and those that do not fit last.
 fn sort(rows: &mut [Row]) {
     let key = |row: &Row| {
         row.outcome
@@ -324,7 +324,7 @@ fn describe(metric: Metric, rows: &[Row], spent: u64) -> String {
     )
 }
 
-/// What is at an edge of its range, in brackets.
+/// Lists parameters at an edge of their range, in brackets.
 fn edge_note(edges: &[String]) -> String {
     match edges {
         [] => String::new(),

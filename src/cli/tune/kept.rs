@@ -1,4 +1,4 @@
-//! Results of searches: where they are kept, and the policies that they stand for.
+//! Stored results of searches, and the policies that they represent.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,24 +21,24 @@ include!(concat!(env!("OUT_DIR"), "/tuned.rs"));
 /// Folder of the results, one file per scenario with all its settings.
 const FOLDER: &str = "checkpoints/tuned";
 
-/// Held in that folder while a result is added.
+/// Lock file in that folder, held while a result is added.
 const LOCK: &str = ".lock";
 
-/// Suffix of a policy string that stands for the tuned parameters.
+/// Suffix of a policy string that means the tuned parameters.
 const TUNED: &str = ":tuned";
 
-/// A place for the result of a policy by a metric.
+/// The place for the result of a policy by a metric.
 pub struct Kept<'a> {
     pub scenario: &'a Scenario,
     pub metric: Metric,
-    /// Of the policy and its queue management.
+    /// Names of the policy and its queue management.
     pub names: String,
-    /// What is there may be replaced.
+    /// True if an existing result may be replaced.
     pub force: bool,
 }
 
 impl Kept<'_> {
-    /// The result that is there, with its file.
+    /// Returns the existing result with its file.
     ///
     /// # Errors
     /// Bad input: a file of results is broken.
@@ -48,7 +48,7 @@ impl Kept<'_> {
         Ok(entry.map(|entry| (path, entry)))
     }
 
-    /// Refuses before the search what would be refused after it.
+    /// Refuses, before the search, everything that would be refused after it.
     ///
     /// # Errors
     /// Bad input: there is a result, a file of results is broken, or it cannot be written.
@@ -69,8 +69,8 @@ impl Kept<'_> {
         Output::file(&path, true).map(drop)
     }
 
-    /// The file for the result and what is in it now: the file that has one for the policy, else one
-    /// of the scenario, else a new one.
+    /// Returns the file for the result and its current content: the file with a result for the policy,
+    /// otherwise one of the scenario, otherwise a new one.
     fn place(&self) -> CliResult<(PathBuf, Stored)> {
         let mut files = stored(self.scenario)?;
         let found = files
@@ -81,14 +81,15 @@ impl Kept<'_> {
         }
         let path = Path::new(FOLDER).join(format!("{}.json", place::key(self.scenario)));
         let path = match path.exists() {
-            // Its name is this scenario's and its settings are not: so earlier versions named files.
+            // The file has the name of this scenario, but other settings: earlier versions named files that
+            // way.
             true => Path::new(FOLDER).join(format!("{}.json", place::hashed(self.scenario))),
             false => path,
         };
         Ok((path, Stored::new(self.scenario)))
     }
 
-    /// Adds the result to what the file has at this moment. Other searches may have ended meanwhile.
+    /// Adds the result to the current content of the file, because other searches may have ended meanwhile.
     ///
     /// # Errors
     /// A failure: another search was faster, or the file cannot be written.
@@ -112,7 +113,7 @@ impl Kept<'_> {
     }
 }
 
-/// The files of results for exactly this scenario, with what is in them.
+/// Returns the files of results for exactly this scenario, with their content.
 fn stored(scenario: &Scenario) -> CliResult<Vec<(PathBuf, Stored)>> {
     let mut files = files_of(scenario)?;
     files.retain(|(fit, ..)| *fit == Fit::Exact);
@@ -122,7 +123,7 @@ fn stored(scenario: &Scenario) -> CliResult<Vec<(PathBuf, Stored)>> {
         .collect())
 }
 
-/// The files of results that fit the scenario, with how well and what is in them.
+/// Returns the files of results that fit the scenario, with the fit and the content.
 fn files_of(scenario: &Scenario) -> CliResult<Vec<(Fit, PathBuf, Stored)>> {
     let mut found = Vec::new();
     for path in place::candidates(Path::new(FOLDER), &file_name(&scenario.name))? {
@@ -137,8 +138,8 @@ fn files_of(scenario: &Scenario) -> CliResult<Vec<(Fit, PathBuf, Stored)>> {
     Ok(found)
 }
 
-/// Everything that was tuned for the scenario, with its origin, the best fit first: files before what comes with the
-/// program, and results of runs of this duration before those of others.
+/// Returns everything that was tuned for the scenario, with its origin, the best fit first: files come before
+/// results shipped with the program, and results of runs of this duration before those of others.
 fn sources(scenario: &Scenario) -> CliResult<Vec<(String, Stored)>> {
     let mut found: Vec<(Fit, String, Stored)> = files_of(scenario)?
         .into_iter()
@@ -157,7 +158,7 @@ fn sources(scenario: &Scenario) -> CliResult<Vec<(String, Stored)>> {
         .collect())
 }
 
-/// The policy of a policy string `P:tuned` or `P+A:tuned`; `None` for other strings.
+/// Returns the policy of a policy string `P:tuned` or `P+A:tuned`; `None` for other strings.
 ///
 /// # Errors
 /// Bad input: no such policy, or it was not tuned for this scenario.
@@ -185,7 +186,7 @@ pub fn tuned(text: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> {
     })
 }
 
-/// The policy of these names with the parameters tuned for mean FCT in the scenario.
+/// Returns the policy of these names with the parameters tuned for mean FCT in the scenario.
 ///
 /// # Errors
 /// Bad input: the file of tuned parameters is broken.
@@ -194,9 +195,10 @@ pub fn if_tuned(names: &str, scenario: &Scenario) -> CliResult<Option<Entrant>> 
     Ok(spec.map(Entrant::tuned))
 }
 
-/// Everything that was tuned for mean FCT in the scenario, the best on validation traces first; what fewer than
-/// half as many traces chose as another comes last, since its value says little. Of several results for the same
-/// names that of the best fit counts, and in a file before the one that comes with the program.
+/// Returns everything that was tuned for mean FCT in the scenario, the best on validation traces first. A
+/// result that was chosen on fewer than half as many traces as another comes last, since its value says
+/// little. Among several results for the same names, the one of the best fit counts, and files come before
+/// results shipped with the program.
 ///
 /// # Errors
 /// Bad input: a file of tuned parameters is broken.
@@ -225,7 +227,7 @@ fn best_first(tuned: &mut [(PolicySpec, Tuned)]) {
     });
 }
 
-/// The tuned parameters: those in the results file, or else those that come with the program.
+/// Returns the tuned parameters: those in the results file, or otherwise those shipped with the program.
 ///
 /// # Errors
 /// Bad input: the file of tuned parameters is broken.

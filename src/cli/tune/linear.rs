@@ -18,10 +18,10 @@ use crate::cli::scenario::check_memory;
 /// Default folder of the rules, one file per scenario with all its settings.
 const FOLDER: &str = "checkpoints";
 
-/// Objective of the rule that `linear:tuned` stands for.
+/// Objective of the rule `linear:tuned`.
 const KEPT_OBJECTIVE: &str = "fct";
 
-/// Whether the policy is a linear rule, which is tuned here.
+/// Returns true if the policy is a linear rule, which is tuned here.
 pub fn is_linear(policy: &str) -> bool {
     policy.split(':').next() == Some(LINEAR)
 }
@@ -75,7 +75,7 @@ impl TuneArgs {
         })
     }
 
-    /// Refuses the options of linear rules for what else is tuned.
+    /// Refuses the options of linear rules for other policies.
     pub(super) fn refuse_linear_options(&self, tuned: &str) -> CliResult {
         let given = [
             ("--low-level", self.low_level.is_some()),
@@ -131,8 +131,8 @@ fn describe(tuning: &LinearTuning, file: &Path) -> String {
     )
 }
 
-/// The file of the scenario's rule: where one is, that one. The objective is part of the name unless it
-/// is `fct`.
+/// Returns the file of the scenario's rule: the existing one, if there is one. The objective is part of the
+/// name unless it is `fct`.
 ///
 /// # Errors
 /// Bad input: a file of that name cannot be used.
@@ -147,7 +147,7 @@ fn default_file(config: &LinearConfig) -> CliResult<PathBuf> {
     }
     let usual = file(&place::key(scenario));
     match usual.exists() {
-        // Its name is this scenario's and its settings are not: so earlier versions named files.
+        // The file has the name of this scenario, but other settings: earlier versions named files that way.
         true => Ok(file(&place::hashed(scenario))),
         false => Ok(usual),
     }
@@ -157,7 +157,7 @@ fn file(name: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{LINEAR}-{}.json", file_name(name)))
 }
 
-/// The rule that was found for the scenario, with its file.
+/// Returns the rule that was found for the scenario, with its file.
 fn stored(scenario: &Scenario) -> CliResult<Option<(PathBuf, LinearFile)>> {
     let prefix = format!("{LINEAR}-{}", file_name(&scenario.name));
     for path in place::candidates(Path::new(FOLDER), &prefix)? {
@@ -171,7 +171,7 @@ fn stored(scenario: &Scenario) -> CliResult<Option<(PathBuf, LinearFile)>> {
     Ok(None)
 }
 
-/// The rule of `linear:tuned`: the one in the scenario's file.
+/// Returns the rule of `linear:tuned`: the one in the scenario's file.
 ///
 /// # Errors
 /// Bad input: there is none, it cannot be used, or it was tuned for other settings.

@@ -1,4 +1,4 @@
-//! Where results of searches are kept: a file for every scenario with all its settings.
+//! Files for results of searches: one for every scenario with all its settings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use bufgym::sim::scenario::Scenario;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::file_name;
 
-/// Hexadecimal digits of the hash in a name.
+/// Number of hexadecimal digits of the hash in a name.
 const DIGITS: usize = 12;
 
-/// `NAME` for a preset as it is; for other settings `NAME-HASH`, with the first 12 hexadecimal digits of
-/// the SHA-256 of all settings.
+/// Returns `NAME` for an unchanged preset; for other settings `NAME-HASH`, with the first 12 hexadecimal
+/// digits of the SHA-256 of all settings.
 pub fn key(scenario: &Scenario) -> String {
     let is_preset = Scenario::preset(&scenario.name).is_ok_and(|preset| preset == *scenario);
     match is_preset {
@@ -22,14 +22,14 @@ pub fn key(scenario: &Scenario) -> String {
     }
 }
 
-/// `NAME-HASH`, also for a preset.
+/// Returns `NAME-HASH`, also for a preset.
 pub fn hashed(scenario: &Scenario) -> String {
     let hash = sha256(scenario.to_toml().as_bytes());
     format!("{}-{}", file_name(&scenario.name), &hash[..DIGITS])
 }
 
-/// The files `PREFIX.json` and `PREFIX-HASH.json` in a folder, in this order. The hash only keeps names
-/// apart: what is in a file says which scenario it is for.
+/// Returns the files `PREFIX.json` and `PREFIX-HASH.json` in a folder, in this order. The hash only
+/// distinguishes names: the content of a file says which scenario it is for.
 ///
 /// # Errors
 /// Bad input: the folder cannot be read.

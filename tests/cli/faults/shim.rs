@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::harness::{Run, Sandbox};
 
-/// What happens at an operation of the file system.
+/// The fault at an operation of the file system.
 #[derive(Clone, Copy)]
 pub enum Fault {
     /// SIGKILL.
@@ -30,7 +30,7 @@ impl Fault {
         }
     }
 
-    /// What the system calls it.
+    /// Returns the system's message for the fault.
     pub fn message(self) -> String {
         let text = std::io::Error::from_raw_os_error(self.number()).to_string();
         text.split(" (").next().unwrap_or_default().to_owned()
@@ -43,7 +43,7 @@ pub struct Shim {
 }
 
 impl Shim {
-    /// Compiles it with the compiler that Rust links with.
+    /// Compiles the library with the compiler that Rust links with.
     pub fn new() -> Shim {
         static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
         let library = LIBRARY.get_or_init(|| {
@@ -76,7 +76,7 @@ impl Shim {
         command
     }
 
-    /// The number of operations of a run without faults, which must succeed.
+    /// Returns the number of operations of a run without faults, which must succeed.
     pub fn count(&self, sandbox: &Sandbox, arguments: &str) -> u64 {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut command = self.command(sandbox, arguments);
@@ -104,7 +104,7 @@ impl Shim {
     }
 }
 
-/// The operations 1 to `count` to be tested: all of them where `BUFGYM_FAULTS` is `all`, else at most
+/// Returns the operations of 1 to `count` to test: all of them if `BUFGYM_FAULTS` is `all`, otherwise at most
 /// `most`, evenly spaced, with the first and the last.
 pub fn points(count: u64, most: u64) -> Vec<u64> {
     let all = std::env::var("BUFGYM_FAULTS").is_ok_and(|wanted| wanted == "all");

@@ -1,4 +1,4 @@
-//! Arrivals under Longest Queue Drop, and which of them it lost.
+//! Labelled arrivals under Longest Queue Drop (LQD): lost or kept.
 
 use std::collections::VecDeque;
 
@@ -12,19 +12,19 @@ use bufgym_sim::traffic;
 use bufgym_sim::units::Time;
 use rayon::prelude::*;
 
-/// Share of the traces to learn from; the others are for the scores.
+/// Share of the traces for training; the others are for the scores.
 const TRAIN_SHARE: f64 = 0.6;
 
 /// A packet that arrived at the switch.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Arrival {
-    /// When.
+    /// Time of the arrival.
     pub at: Time,
-    /// For which queue.
+    /// Queue of the packet.
     pub queue: u32,
     /// Wire bytes.
     pub bytes: u32,
-    /// What an oracle sees of it.
+    /// Features that an oracle sees.
     pub features: Features,
     /// LQD dropped it, then or later.
     pub lost: bool,
@@ -33,13 +33,13 @@ pub struct Arrival {
 /// Labelled arrivals, trace by trace.
 #[derive(Clone, Debug)]
 pub struct Data {
-    /// To learn from.
+    /// Traces for training.
     pub train: Vec<Vec<Arrival>>,
-    /// To judge by. Whole traces: neighbours in a trace are nearly copies of each other.
+    /// Traces for the scores. Whole traces, because neighbours in a trace are nearly copies of each other.
     pub test: Vec<Vec<Arrival>>,
 }
 
-/// Bytes that the arrivals of a trace take at least, on average over the traces of the scenario.
+/// Returns the least bytes of a trace's arrivals, on average over the traces of the scenario.
 pub fn arrivals_memory(scenario: &Scenario) -> u64 {
     let packets = scenario.mean_over_sizes(|size| size.div_ceil(u64::from(scenario.mss)) as f64);
     let bytes = packets * scenario.mean_flows() as f64 * size_of::<Arrival>() as f64;
@@ -48,8 +48,8 @@ pub fn arrivals_memory(scenario: &Scenario) -> u64 {
     floor_u64(switches * bytes)
 }
 
-/// Simulates training traces `0..traces` of experiment `seed` under LQD. The first 60 % of them,
-/// rounded, but neither none nor all, are to learn from.
+/// Simulates training traces `0..traces` of experiment `seed` under LQD. The first 60 % of them, rounded, but neither
+/// none nor all, are for training.
 ///
 /// # Errors
 /// When the scenario is inconsistent.
@@ -62,8 +62,8 @@ pub fn record(scenario: &Scenario, seed: u64, traces: u64) -> Result<Data, SimEr
     Ok(Data { train, test })
 }
 
-/// As [`record`], of a network: the arrivals at all leaves and those at all spines. What a switch sees
-/// in a trace counts as a trace of its own, and all of a trace are learned from, or none.
+/// Same as [`record`], for a network: the arrivals at all leaves and those at all spines. The arrivals at one switch in
+/// a trace count as a trace of their own. Either all of a trace are for training, or none.
 ///
 /// # Errors
 /// When the scenario is inconsistent.
@@ -88,7 +88,7 @@ pub fn record_network(scenario: &Scenario, seed: u64, traces: u64) -> Result<[Da
     ])
 }
 
-/// What leaves saw in all traces, and what spines saw. Every trace has its leaves first.
+/// Splits the arrivals of all traces into those at leaves and those at spines. Every trace has its leaves first.
 fn by_kind(traces: Vec<Vec<Vec<Arrival>>>, leaves: usize) -> [Vec<Vec<Arrival>>; 2] {
     let mut kinds = [Vec::new(), Vec::new()];
     for mut switches in traces {
@@ -98,7 +98,7 @@ fn by_kind(traces: Vec<Vec<Vec<Arrival>>>, leaves: usize) -> [Vec<Vec<Arrival>>;
     kinds
 }
 
-/// To learn from, and to judge by.
+/// Items for training, and items for the scores.
 struct Parts<T> {
     train: Vec<T>,
     test: Vec<T>,
@@ -110,7 +110,7 @@ fn split<T>(mut train: Vec<T>) -> Parts<T> {
     Parts { train, test }
 }
 
-/// What every switch of the network saw, leaves first.
+/// Returns the arrivals at every switch of the network, leaves first.
 fn record_switches(scenario: &Scenario, seed: u64) -> Result<Vec<Vec<Arrival>>, SimError> {
     let trace = traffic::generate(scenario, seed);
     let topology = LeafSpine::of(scenario, trace.seed);
@@ -132,7 +132,7 @@ fn record_trace(scenario: &Scenario, seed: u64) -> Result<Vec<Arrival>, SimError
     Ok(std::mem::take(&mut simulator.observer_mut().arrivals))
 }
 
-/// Notes what arrives at the switch and what it loses.
+/// Records the arrivals and the losses of the switch.
 #[derive(Clone, Debug)]
 struct ArrivalRecorder {
     averages: Averages,
@@ -171,8 +171,8 @@ impl SwitchObserver for ArrivalRecorder {
         self.queued[packet.queue].pop_front();
     }
 
-    /// LQD pushes out at the tail, queue management drops at the head; any other loss is that of the
-    /// last arrival.
+    /// Marks the lost arrival. LQD pushes out at the tail, queue management drops at the head, and any other loss is
+    /// that of the last arrival.
     fn lost(&mut self, _at: SwitchId, _view: View<'_>, packet: PacketView, loss: Loss) {
         let lost = match loss {
             Loss::PushedOut => self.queued[packet.queue].pop_back(),

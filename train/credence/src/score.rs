@@ -28,8 +28,8 @@ pub struct Scores {
     pub recall: f64,
     /// Harmonic mean of precision and recall.
     pub f1: f64,
-    /// 1/η (Definition 1) on the same arrivals: packets that FollowLQD sends of those not predicted
-    /// to be lost, over packets that LQD sends. None where ports have several queues.
+    /// 1/η (Definition 1) on the same arrivals: packets that FollowLQD sends of those not predicted to be lost, over
+    /// packets that LQD sends. `None` where ports have several queues.
     pub error_score: Option<f64>,
 }
 

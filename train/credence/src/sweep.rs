@@ -36,7 +36,7 @@ pub struct TreesPoint {
     pub trees: u16,
     /// Threshold: a loss is predicted from this share of lost arrivals on.
     pub threshold: f32,
-    /// Its scores on the test traces.
+    /// Scores of the forest on the test traces.
     #[serde(flatten)]
     pub scores: Scores,
 }

@@ -12,14 +12,14 @@ use thiserror::Error;
 
 use crate::record::Arrival;
 
-/// How the forest is grown.
+/// Settings of the forest.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Settings {
-    /// Trees.
+    /// Number of trees.
     pub trees: u16,
-    /// Splits from root to leaf, at most.
+    /// Largest number of splits from root to leaf.
     pub depth: u16,
-    /// Seed of samples and of the features that a split may look at.
+    /// Seed of samples and of the features among which a split may choose.
     pub seed: u64,
 }
 
@@ -49,7 +49,7 @@ impl Settings {
 /// leaves are computed from all training data, so they are estimates of the probability of a loss.
 const KEPT_PER_LOST: usize = 3;
 
-/// Most lost arrivals that the trees are grown from. If there are more, they are sampled.
+/// Limit on the lost arrivals from which the trees are grown. If there are more, they are sampled.
 const MAX_LOST: usize = 50_000;
 
 /// Fewest arrivals in a leaf, among those that its tree is grown from.
@@ -63,7 +63,7 @@ pub enum TrainError {
     Range {
         /// The setting.
         what: &'static str,
-        /// Its value.
+        /// Value of the setting.
         value: u16,
         /// The largest allowed value.
         most: usize,
@@ -217,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// Lost exactly where queue and occupancy are both long, one in fifty.
+    /// Returns arrivals that are lost exactly where queue and occupancy are both long, one in fifty.
     fn corner() -> Vec<Vec<Arrival>> {
         let mut random = rng::stream(1, "corner", 0);
         let mut arrival = || {

@@ -1,7 +1,7 @@
-//! The head's side: which hosts there are, what is to be done, and who does it.
+//! The head's side: the hosts, the open work, and its assignment.
 //!
-//! Two kinds of threads meet here. The learner's bring work and wait for its results. The carrier's take
-//! [requests](Cluster::next) to hosts and bring their [answers](Cluster::answer).
+//! Two kinds of threads use a cluster. Threads of the learner bring work and wait for its results. Threads of the
+//! carrier take [requests](Cluster::next) to hosts and bring their [answers](Cluster::answer).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -32,31 +32,31 @@ pub struct HostId(pub u64);
 /// A request on its way to a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its number, which the answer is given with.
+    /// Number of the request, which the answer must repeat.
     pub id: u64,
-    /// Where it goes.
+    /// Host that it goes to.
     pub host: HostId,
-    /// What [`Host::serve`](super::Host::serve) takes.
+    /// Bytes for [`Host::serve`](super::Host::serve).
     pub bytes: Vec<u8>,
 }
 
-/// What a carrier has to do next.
+/// The next step of a carrier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Carry this.
+    /// Carry this message.
     Carry(Message),
-    /// Nothing was to be carried until the time was out.
+    /// No message came within the time.
     Nothing,
     /// The work is over.
     Over,
 }
 
-/// What has been carried.
+/// Counts of carried messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Requests to hosts.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes of the requests.
     pub sent_bytes: u64,
     /// Bytes of the answers.
     pub received_bytes: u64,
@@ -75,7 +75,7 @@ impl fmt::Display for Traffic {
     }
 }
 
-/// The hosts of a command, and their work. Clones are the same cluster.
+/// The hosts of a command, and their work. Clones share the same cluster.
 #[derive(Clone)]
 pub struct Cluster(Arc<Shared>);
 
@@ -88,7 +88,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     hosts: BTreeMap<HostId, Entry>,
-    /// Hosts ever, requests ever, and pieces of work ever.
+    /// Numbers of hosts, requests and pieces of work so far.
     hosts_ever: u64,
     requests_ever: u64,
     work_ever: u64,
@@ -100,7 +100,7 @@ struct State {
     answers: BTreeMap<u64, Option<Answer>>,
     /// Work that any host may do.
     shared: BTreeMap<u64, Work>,
-    /// Why there will be no answers any more.
+    /// Reason why there will be no more answers.
     closed: Option<String>,
     over: bool,
     notes: Vec<String>,
@@ -119,7 +119,7 @@ struct Flight {
 }
 
 enum Purpose {
-    /// For this host alone.
+    /// Request for this host alone.
     Certain,
     /// Pieces of shared work.
     Pieces { work: u64, pieces: Vec<usize> },
@@ -127,7 +127,7 @@ enum Purpose {
 
 /// Pieces that any host may do.
 struct Work {
-    /// Asks for these pieces.
+    /// Builds the request for these pieces.
     ask: Ask,
     pending: VecDeque<usize>,
     open: usize,
@@ -151,10 +151,10 @@ impl fmt::Debug for Cluster {
     }
 }
 
-/// The side of the carrier.
+/// The carrier's side.
 impl Cluster {
-    /// A cluster without hosts. `build` tells this program from others: hosts must name the same, such as a hash of
-    /// the library's file.
+    /// Creates a cluster without hosts. `build` identifies this program, such as by a hash of the library's file; hosts
+    /// must give the same.
     pub fn new(build: &str) -> Cluster {
         Cluster(Arc::new(Shared {
             identity: Identity::here(build),
@@ -163,10 +163,10 @@ impl Cluster {
         }))
     }
 
-    /// Takes a host in that said [`hello`](super::Host::hello).
+    /// Adds a host that has sent [`hello`](super::Host::hello).
     ///
     /// # Errors
-    /// When it is no message, or the host would not compute the same.
+    /// When the message is damaged, or the host would not compute the same.
     pub fn join(&self, hello: &[u8]) -> Result<HostId, RemoteError> {
         let hello: Hello = frame::decode(Kind::Hello, hello)?;
         self.0.identity.admit(&hello)?;
@@ -189,13 +189,13 @@ impl Cluster {
         Ok(id)
     }
 
-    /// Gives up a host. What it was asked for is done by others. Does nothing where it is known to be lost.
+    /// Drops a host. Its requests are done by others. Does nothing if the host is already lost.
     pub fn lose(&self, host: HostId, why: &str) {
         self.lock().lose(host, why);
         self.0.changed.notify_all();
     }
 
-    /// The next request to carry; waits for one for so long.
+    /// Returns the next request to carry; waits for one for at most so long.
     pub fn next(&self, patience: Duration) -> Next {
         let until = Instant::now() + patience;
         let mut state = self.lock();
@@ -220,11 +220,11 @@ impl Cluster {
         }
     }
 
-    /// Brings the answer to a request. Where it cannot be used, its host is given up, as the error says. An answer
-    /// of a host that was given up before is nothing.
+    /// Accepts the answer to a request. If it cannot be used, its host is dropped, as the error says. Replies from
+    /// dropped hosts are ignored.
     ///
     /// # Errors
-    /// When the answer is damaged, is to something else, or says that the host refuses.
+    /// When the answer is damaged, answers something else, or is a refusal of the host.
     pub fn answer(&self, id: u64, bytes: &[u8]) -> Result<(), RemoteError> {
         let read: Result<Answer, RemoteError> = frame::decode(Kind::Answer, bytes);
         let mut state = self.lock();
@@ -240,19 +240,19 @@ impl Cluster {
         taken
     }
 
-    /// Says that no host will come any more; the learner's work then fails with this reason.
+    /// Declares that no more hosts will come; the learner's work then fails with this reason.
     pub fn close(&self, reason: &str) {
         self.lock().closed.get_or_insert(reason.to_owned());
         self.0.changed.notify_all();
     }
 
-    /// Says that there will be no more work: [`next`](Cluster::next) returns [`Next::Over`].
+    /// Declares that there will be no more work: [`next`](Cluster::next) returns [`Next::Over`].
     pub fn finish(&self) {
         self.lock().over = true;
         self.0.changed.notify_all();
     }
 
-    /// What has been carried so far.
+    /// Returns the counts of carried messages so far.
     pub fn traffic(&self) -> Traffic {
         self.lock().traffic
     }
@@ -267,7 +267,7 @@ impl State {
         self.notes.push(line);
     }
 
-    /// A request that can be carried now.
+    /// Returns a request that can be carried now.
     fn carry(&mut self) -> Result<Option<Message>, RemoteError> {
         let message = match self.due.pop_front() {
             Some(message) => Some(message),
@@ -398,8 +398,8 @@ impl State {
     }
 }
 
-/// How many of so many pieces a host gets that has `threads` of `all` threads: half of its share, so that the last
-/// ones are small, but a piece for every thread as long as there are enough for all.
+/// Returns the number of pieces, of so many, for a host that has `threads` of `all` threads. It is half of the host's
+/// share, so that the last portions are small, but at least one piece per thread while there are enough for all.
 fn portion(pieces: usize, threads: usize, all: usize) -> usize {
     let share = (pieces * threads).div_ceil(all.max(1));
     let half = (pieces * threads).div_ceil(2 * all.max(1));
@@ -407,7 +407,7 @@ fn portion(pieces: usize, threads: usize, all: usize) -> usize {
 }
 
 impl Answer {
-    /// How many pieces it answers; `None` where it is about none.
+    /// Returns the number of pieces that it answers; `None` if it is a failure.
     fn pieces(&self) -> Option<usize> {
         match self {
             Answer::Measured(measured) => Some(measured.len()),
@@ -419,9 +419,9 @@ impl Answer {
     }
 }
 
-/// The side of the learner.
+/// The learner's side.
 impl Cluster {
-    /// The hosts with their threads; waits for one.
+    /// Returns the hosts with their threads; waits until there is one.
     pub(super) fn hosts(&self) -> Result<Vec<(HostId, usize)>, RemoteError> {
         let mut state = self.lock();
         loop {
@@ -434,17 +434,17 @@ impl Cluster {
         }
     }
 
-    /// Threads of all hosts together.
+    /// Returns the number of threads of all hosts together.
     pub(crate) fn threads(&self) -> usize {
         self.lock().hosts.values().map(|host| host.threads).sum()
     }
 
-    /// What has happened since this was asked last, in lines.
+    /// Returns the events since the last call, one per line.
     pub(crate) fn notes(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().notes)
     }
 
-    /// Asks each of these hosts for something. Returns their answers in this order, `None` of hosts that are lost.
+    /// Sends each of these hosts a request. Returns their answers in this order, `None` for lost hosts.
     pub(super) fn ask(
         &self,
         requests: Vec<(HostId, Request)>,
@@ -476,8 +476,8 @@ impl Cluster {
         }
     }
 
-    /// Has pieces 0 to `count` done by whoever is free. `on_answer` gets the answers as they come, each with the
-    /// pieces that it is to, until it breaks.
+    /// Distributes pieces 0 to `count` to free hosts. `on_answer` gets the answers as they come, each with its pieces,
+    /// until it returns a break.
     fn spread(
         &self,
         count: usize,
@@ -510,7 +510,8 @@ impl Cluster {
         Begun { cluster: self, id }
     }
 
-    /// As [`spread`](Cluster::spread), where a piece has one result. Returns these in the order of the pieces.
+    /// Same as [`spread`](Cluster::spread), for pieces with one result each. Returns the results in the order of the
+    /// pieces.
     fn gather<T>(
         &self,
         count: usize,
@@ -561,8 +562,8 @@ impl Cluster {
         Ok((0..count).flat_map(of).collect())
     }
 
-    /// Shows every trace to a pupil, and asks the teacher what it would do. Examples are by trace, then by number of
-    /// ports.
+    /// Plays every trace with the student, and asks the teacher for its decision in every state. Examples are by trace,
+    /// then by number of ports.
     pub(crate) fn teach(
         &self,
         setting: &Setting,
@@ -589,10 +590,10 @@ impl Cluster {
         })
     }
 
-    /// As [`evaluate`](bufgym_eval::evaluate()), with the simulations on the hosts.
+    /// Same as [`evaluate`](bufgym_eval::evaluate()), with the simulations on the hosts.
     ///
     /// # Errors
-    /// As [`evaluate_elsewhere`].
+    /// Same as [`evaluate_elsewhere`].
     pub fn evaluate(
         &self,
         config: &EvalConfig,
@@ -632,14 +633,14 @@ impl Elsewhere for Cluster {
     }
 }
 
-/// Shared work that has begun. It is given up when this is dropped.
+/// Shared work that has begun. It is cancelled when this is dropped.
 struct Begun<'a> {
     cluster: &'a Cluster,
     id: u64,
 }
 
 impl Begun<'_> {
-    /// Answers that have come since the last ones, each with the pieces that it is to; waits for some. None where all
+    /// Returns the answers that have come since the last call, each with its pieces; waits for some. `None` if all
     /// pieces are done and all answers were taken.
     fn answers(&self) -> Result<Option<Vec<Answered>>, RemoteError> {
         let mut state = self.cluster.lock();

@@ -16,22 +16,22 @@ pub(crate) struct RemoteCrew {
     cluster: Cluster,
     /// The settings as TOML.
     config: String,
-    /// Rounds since the crew was made.
+    /// Rounds since this was created.
     round: u64,
     seats: Vec<Seat>,
 }
 
 /// A worker, seen from the head.
 struct Seat {
-    /// The host that holds it as `state` says.
+    /// Host that holds the worker in the state of `state`.
     home: Option<HostId>,
-    /// None before it has begun.
+    /// `None` before the worker has begun.
     state: Option<WorkerState>,
     played: Played,
 }
 
 impl RemoteCrew {
-    /// Workers in their first episodes.
+    /// Creates workers in their first episodes.
     pub(crate) fn begin(config: &TrainConfig, cluster: &Cluster) -> Result<Self, RemoteError> {
         let states = vec![None; config.rollout.workers];
         let mut crew = Self::new(config, cluster, states);
@@ -39,7 +39,7 @@ impl RemoteCrew {
         Ok(crew)
     }
 
-    /// Workers as they were stored. Hosts restore them when they play.
+    /// Restores stored workers. Hosts restore them when they play.
     pub(crate) fn restore(config: &TrainConfig, states: &[WorkerState], cluster: &Cluster) -> Self {
         Self::new(config, cluster, states.iter().cloned().map(Some).collect())
     }
@@ -58,8 +58,8 @@ impl RemoteCrew {
         }
     }
 
-    /// Every worker makes so many decisions with `actor`, or uniformly at random without one. Workers of hosts that
-    /// are lost meanwhile play the round again on others.
+    /// Makes every worker decide so many times with `actor`, or uniformly at random without one. If a host is lost
+    /// meanwhile, its workers play the round again on others.
     pub(crate) fn collect(
         &mut self,
         decisions: u64,
@@ -137,8 +137,8 @@ impl RemoteCrew {
         Ok(())
     }
 
-    /// Which host plays which of the workers that are due: as many for each as its threads are worth. A worker stays
-    /// where it is unless its host has more than that.
+    /// Assigns the due workers to hosts, in proportion to the hosts' threads. A worker stays on its host unless that
+    /// has too many.
     fn place(&self, due: &[usize], hosts: &[(HostId, usize)]) -> BTreeMap<HostId, Vec<usize>> {
         let mut room = quotas(due.len(), hosts);
         let mut placed: BTreeMap<HostId, Vec<usize>> = BTreeMap::new();
@@ -171,8 +171,8 @@ impl RemoteCrew {
         states.map(|state| state.expect("all have begun")).collect()
     }
 
-    /// Multiplies later rewards of a worker with `factor` more. The worker is restored with its new state, wherever
-    /// it plays next.
+    /// Multiplies later rewards of a worker by another factor `factor`. The next host of the worker restores it with
+    /// its new state.
     pub(crate) fn scale(&mut self, worker: usize, factor: f32) {
         let seat = &mut self.seats[worker];
         seat.home = None;
@@ -182,7 +182,7 @@ impl RemoteCrew {
     }
 }
 
-/// Splits so many workers by the threads of the hosts; what a division leaves goes to the first hosts.
+/// Splits so many workers by the threads of the hosts; the remainder of the division goes to the first hosts.
 fn quotas(workers: usize, hosts: &[(HostId, usize)]) -> BTreeMap<HostId, usize> {
     let all: usize = hosts.iter().map(|(_, threads)| threads).sum();
     let (mut threads_before, mut given) = (0, 0);

@@ -1,11 +1,11 @@
-//! What goes wrong between head and hosts.
+//! Errors between head and hosts.
 
 use bufgym_sim::input::excerpt;
 
 /// An error of head or host. Its text is one line with the problem and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
-    /// Bytes that are no message of bufgym's.
+    /// Bytes that are not a message of bufgym.
     #[error(
         "a message does not begin as those of bufgym do: it was damaged, or something else sent it"
     )]
@@ -54,9 +54,9 @@ pub enum RemoteError {
     Version {
         /// Name of the host.
         host: String,
-        /// Its version.
+        /// Version of the host.
         theirs: String,
-        /// That of the head.
+        /// Version of the head.
         ours: String,
     },
     /// A host with another build of the same version.
@@ -68,9 +68,9 @@ pub enum RemoteError {
     Build {
         /// Name of the host.
         host: String,
-        /// Its build.
+        /// Build of the host.
         theirs: String,
-        /// That of the head.
+        /// Build of the head.
         ours: String,
     },
     /// A host whose processor computes other bits.
@@ -82,20 +82,20 @@ pub enum RemoteError {
     Arithmetic {
         /// Name of the host.
         host: String,
-        /// What the check gives there.
+        /// Result of the check on the host.
         theirs: String,
-        /// What it gives on the head.
+        /// Result of the check on the head.
         ours: String,
     },
-    /// A host says that it cannot do what it was asked for.
+    /// A host refuses a request.
     #[error("host {} refuses: {problem}", excerpt(.host))]
     Refused {
         /// Name of the host.
         host: String,
-        /// Its reason.
+        /// Reason of the host.
         problem: String,
     },
-    /// A host answers something that it was not asked for.
+    /// A host sends an answer that does not fit its request.
     #[error("host {} answers something else than it was asked for", excerpt(.host))]
     Unexpected {
         /// Name of the host.
@@ -107,15 +107,15 @@ pub enum RemoteError {
     /// The work itself failed, as it would on any host.
     #[error("{0}")]
     Failed(String),
-    /// There are no hosts any more.
+    /// No hosts are left.
     #[error("{0}")]
     Closed(String),
     /// The threads of a host cannot be started.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
-        /// Number of threads asked for.
+        /// Requested number of threads.
         threads: usize,
-        /// What the operating system says.
+        /// Error of the operating system.
         reason: String,
     },
 }

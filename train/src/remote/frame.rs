@@ -14,11 +14,11 @@ use serde::de::DeserializeOwned;
 use super::RemoteError;
 
 const MAGIC: [u8; 8] = *b"BUFGYMRM";
-/// Grows with every change of a message.
+/// Version of the protocol, which grows with every change of a message.
 const PROTOCOL: u16 = 2;
 const HEADER: usize = 24;
 
-/// What a message is.
+/// Kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(super) enum Kind {
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 /// A message with this body.
 ///
 /// # Errors
-/// When the body cannot be written, which none of ours does.
+/// When the body cannot be written, which does not happen with the types of this crate.
 pub(super) fn encode(kind: Kind, body: &impl Serialize) -> Result<Vec<u8>, RemoteError> {
     let mut bytes = postcard::to_extend(body, vec![0; HEADER]).map_err(unreadable)?;
     let (header, body) = bytes.split_at_mut(HEADER);
@@ -45,7 +45,7 @@ pub(super) fn encode(kind: Kind, body: &impl Serialize) -> Result<Vec<u8>, Remot
 /// The body of a message.
 ///
 /// # Errors
-/// When it is no whole, undamaged message of this kind and version.
+/// When the bytes are not a complete, undamaged message of this kind and version.
 pub(super) fn decode<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T, RemoteError> {
     let (header, body) = bytes
         .split_first_chunk::<HEADER>()

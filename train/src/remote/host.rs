@@ -1,4 +1,4 @@
-//! The side of a host.
+//! The host's side.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::rollout::Worker;
 use crate::simulations::{Decider, Known, Ready, Setting, TraceRef};
 use crate::start::lesson_on;
 
-/// Flows of the traces that are kept, at most: some 256 MiB.
+/// Limit on the flows of the traces that are kept: some 256 MiB.
 const MOST_FLOWS: usize = 4 << 20;
 
 /// Plays rollout workers and runs simulations for a [`Cluster`](super::Cluster).
@@ -37,11 +37,11 @@ struct Players {
     /// The settings as they were sent.
     text: String,
     config: TrainConfig,
-    /// With the number of rounds behind them.
+    /// Workers by index, each with its number of finished rounds.
     held: BTreeMap<usize, (u64, Worker)>,
 }
 
-/// Traces of a setting, the oldest first.
+/// Traces of a setting; the oldest are removed first.
 struct Traces {
     setting: Setting,
     known: BTreeMap<TraceRef, Arc<Known>>,
@@ -49,7 +49,7 @@ struct Traces {
     flows: usize,
 }
 
-/// Why there is no result.
+/// Reason why there is no result.
 enum Trouble {
     Unfit(String),
     Failed(String),
@@ -57,7 +57,7 @@ enum Trouble {
 }
 
 impl Host {
-    /// A host that computes on so many threads, at least one. `build` tells this program from others, as for
+    /// Creates a host that computes on so many threads, at least one. `build` identifies this program, as in
     /// [`Cluster::new`](super::Cluster::new).
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Host {
         })
     }
 
-    /// What [`Cluster::join`](super::Cluster::join) takes; `name` is what messages call this host.
+    /// Returns the message for [`Cluster::join`](super::Cluster::join); `name` is the name of this host in messages.
     ///
     /// # Errors
     /// When the message cannot be written.
@@ -88,7 +88,7 @@ impl Host {
         frame::encode(Kind::Hello, &hello)
     }
 
-    /// Does what a request asks for. A request that makes no sense is answered too: the answer says so.
+    /// Serves a request. A request that makes no sense is answered too, with a refusal.
     ///
     /// # Errors
     /// When the answer cannot be written.
@@ -204,7 +204,7 @@ impl Host {
     }
 }
 
-/// A worker that was not here before.
+/// Creates a worker that was not on this host before.
 fn arrive(config: &TrainConfig, index: usize, origin: Origin) -> Result<Worker, EnvError> {
     let mut worker = Worker::new(config, index)?;
     match origin {
@@ -215,7 +215,7 @@ fn arrive(config: &TrainConfig, index: usize, origin: Origin) -> Result<Worker, 
 }
 
 impl Players {
-    /// Those of the training with these settings. Those of another one are forgotten.
+    /// Returns the workers of the training with these settings. Workers of another training are dropped.
     fn of<'a>(players: &'a mut Option<Players>, text: &str) -> Result<&'a mut Players, Trouble> {
         let same = players.as_ref().is_some_and(|players| players.text == text);
         if !same {
@@ -231,7 +231,7 @@ impl Players {
         players.as_mut().ok_or_else(none)
     }
 
-    /// A worker, if it is here as of that round.
+    /// Takes a worker out, if it is here in its state of that round.
     fn take(
         &mut self,
         index: usize,
@@ -252,7 +252,7 @@ impl Players {
 }
 
 impl Traces {
-    /// Those of this setting. Those of another one are forgotten.
+    /// Returns the traces of this setting. Traces of another setting are dropped.
     fn of(traces: &mut Option<Traces>, setting: Setting) -> &mut Traces {
         let kept = traces.take().filter(|traces| traces.setting == setting);
         traces.insert(kept.unwrap_or(Traces {
@@ -263,7 +263,7 @@ impl Traces {
         }))
     }
 
-    /// These traces, those that are not known yet generated in parallel on the current pool.
+    /// Returns these traces. Those that are not known yet are generated in parallel on the current pool.
     fn know(
         &mut self,
         wanted: impl Iterator<Item = TraceRef>,

@@ -1,4 +1,4 @@
-//! What head and hosts must have in common.
+//! Properties that head and hosts must share.
 
 use bufgym_env::control::{FEATURES, HISTORY};
 use bufgym_env::convert::single;
@@ -14,7 +14,7 @@ use super::RemoteError;
 use super::message::Hello;
 use crate::simulations::{Decider, Setting, TraceRef};
 
-/// Version, build, and what the processor computes.
+/// Version, build, and a check of the processor's arithmetic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     version: String,
@@ -24,11 +24,11 @@ pub(super) struct Identity {
 
 /// Ports of the check.
 const PORTS: usize = 4;
-/// Seed of the check: any will do.
+/// Seed of the check; the value does not matter.
 const SEED: u64 = 20;
 
 impl Identity {
-    /// That of this process, whose program or library is `build`.
+    /// Returns the identity of this process, whose program or library is `build`.
     pub(super) fn here(build: &str) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -52,7 +52,7 @@ impl Identity {
         }
     }
 
-    /// Refuses a host that might compute something else.
+    /// Refuses a host that might compute other results.
     pub(super) fn admit(&self, hello: &Hello) -> Result<(), RemoteError> {
         let host = hello.name.clone();
         if hello.version != self.version {
@@ -80,7 +80,8 @@ impl Identity {
     }
 }
 
-/// A hash over what random weights make of random observations, and over a short simulation in which they decide.
+/// Returns a hash over the outputs of random weights for random observations, and over a short simulation in which they
+/// decide.
 fn arithmetic() -> String {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let weights = ActorWeights::random(&mut rng);
@@ -99,7 +100,7 @@ fn arithmetic() -> String {
     hash
 }
 
-/// Mean FCT of a short simulation, and whether it came to its end.
+/// Returns the mean FCT of a short simulation, and 1 if it finished.
 fn simulated(weights: ActorWeights) -> [f64; 2] {
     let mut scenario = Scenario::default();
     for setting in [

@@ -7,23 +7,23 @@ use std::time::Duration;
 
 use super::{Cluster, Host, HostId, Message, Next, RemoteError};
 
-/// What happens to a message on its way: what is returned arrives, and with `None` its host is gone.
+/// Fate of a message: the returned bytes arrive; after `None` its host is lost.
 pub type Fate = dyn Fn(&Message, Vec<u8>) -> Option<Vec<u8>> + Send + Sync;
 
 /// Carries messages between a [`Cluster`] and hosts in this process, until the work is over.
 ///
-/// It needs no other program, and shows what a carrier has to do: a thread that takes requests, and answers that
-/// come back in any order.
+/// It needs no other program, and serves as an example of a carrier: one thread takes requests, and answers come back
+/// in any order.
 pub struct InProcess {
     carrier: JoinHandle<()>,
 }
 
-/// How often the carrier looks whether the work is over.
+/// Interval in which the carrier checks whether the work is over.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 impl InProcess {
-    /// Starts a host for each number of threads. What `fate` makes of every answer arrives; so a test can damage
-    /// answers and lose hosts.
+    /// Starts a host for each number of threads. The bytes that `fate` returns for an answer arrive, so a test can
+    /// damage answers and lose hosts.
     ///
     /// # Errors
     /// When a host cannot be started or may not join.
@@ -51,7 +51,7 @@ impl InProcess {
     /// Waits until the work is over.
     ///
     /// # Panics
-    /// When the carrier has.
+    /// When the carrier has panicked.
     pub fn join(self) {
         self.carrier.join().expect("the carrier has not panicked");
     }
@@ -78,7 +78,7 @@ fn serve(cluster: &Cluster, mut host: Host, id: HostId, requests: &Receiver<Mess
     for message in requests {
         let answer = host.serve(&message.bytes).ok();
         match answer.and_then(|answer| fate(&message, answer)) {
-            // A host whose answer cannot be used is given up by the cluster.
+            // The cluster drops a host whose answer cannot be used.
             Some(answer) if cluster.answer(message.id, &answer).is_ok() => {}
             Some(_) => return,
             None => return cluster.lose(id, "it was killed"),

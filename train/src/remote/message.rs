@@ -1,4 +1,4 @@
-//! What head and hosts say to each other.
+//! Messages between head and hosts.
 
 use bufgym_agents::Examples;
 use bufgym_eval::batch::Batch;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::rollout::{Played, WorkerState};
 use crate::simulations::{Decider, Measured, Setting, TraceRef};
 
-/// How a host introduces itself.
+/// Introduction of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) name: String,
@@ -18,8 +18,8 @@ pub(super) struct Hello {
     pub(super) threads: usize,
 }
 
-/// What a host is asked for. It holds nothing but workers between two requests, so that any host can do what another
-/// one did not finish.
+/// A request to a host. Between two requests a host holds nothing but workers, so any host can finish the work of
+/// another.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Request {
     Play(Play),
@@ -29,20 +29,20 @@ pub(super) enum Request {
     Simulate(Batch),
 }
 
-/// Workers that make so many decisions each.
+/// Rollouts of workers that make so many decisions each.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Play {
     /// The settings of the training as TOML.
     pub(super) config: String,
-    /// Rounds that these workers have behind them.
+    /// Number of finished rounds of these workers.
     pub(super) round: u64,
     pub(super) decisions: u64,
-    /// Without one, decisions are uniformly random.
+    /// Policy of the workers. If absent, decisions are uniformly random.
     pub(super) actor: Option<Box<PortableNetwork>>,
     pub(super) workers: Vec<(usize, Origin)>,
 }
 
-/// Where a worker comes from.
+/// Origin of a worker's state.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Origin {
     /// It begins its first episode.
@@ -53,7 +53,7 @@ pub(super) enum Origin {
     Stored(Box<WorkerState>),
 }
 
-/// Simulations that are measured.
+/// Simulations to measure.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Measure {
     pub(super) setting: Setting,
@@ -62,7 +62,7 @@ pub(super) struct Measure {
     pub(super) runs: Vec<(usize, TraceRef)>,
 }
 
-/// Simulations in which a pupil decides and a teacher says what it would do.
+/// Simulations in which a student decides, with the decision of a teacher in every state.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Teach {
     pub(super) setting: Setting,
@@ -72,16 +72,16 @@ pub(super) struct Teach {
     pub(super) traces: Vec<TraceRef>,
 }
 
-/// What a host answers.
+/// An answer of a host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
-    /// In the order of the workers.
+    /// Rollouts, in the order of the workers.
     Played(Vec<Part>),
-    /// In the order of the runs.
+    /// Measurements, in the order of the runs.
     Measured(Vec<Measured>),
-    /// In the order of the traces, each by number of ports.
+    /// Examples, in the order of the traces, each by number of ports.
     Taught(Vec<Vec<Examples>>),
-    /// In the order of the simulations, as [`Batch::run`] gives them.
+    /// Results in the order of the simulations, as [`Batch::run`] returns them.
     Simulated(Vec<Vec<u8>>),
     /// A policy does not fit its scenario, here as elsewhere.
     Unfit(String),
@@ -91,7 +91,7 @@ pub(super) enum Answer {
     Refused(String),
 }
 
-/// What a worker did, and how it is now.
+/// The rollout of a worker, and its state afterwards.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Part {
     pub(super) worker: usize,

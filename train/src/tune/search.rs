@@ -14,7 +14,7 @@ const START_STEP: f64 = 0.2;
 /// Most candidates that are compared at the end.
 pub(super) const FINALISTS: usize = 8;
 
-/// The comparison at the end takes at most one of so many simulations.
+/// Divisor of the simulations: the comparison at the end takes at most this share.
 const FINAL_SHARE: u64 = 3;
 
 /// Most traces of a generation.
@@ -23,7 +23,7 @@ const MOST_TRACES: u64 = 16;
 /// Generations that a search should have at least, as far as it is possible.
 const WANTED_GENERATIONS: u64 = 12;
 
-/// What a number of simulations is spent on. Every set of traces also costs a simulation of DT each.
+/// The budget of a search. Every set of traces also costs a simulation of DT each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Plan {
     /// Validation traces of the comparison at the end.
@@ -80,7 +80,7 @@ impl Plan {
 /// not fit the scenario.
 pub(super) type Judge<'a, E> = &'a mut dyn FnMut(&[PolicySpec]) -> Result<Vec<f64>, E>;
 
-/// One evolution.
+/// One run of CMA-ES from a start.
 struct Leg {
     search: Evolution,
     words: Vec<usize>,
@@ -98,8 +98,8 @@ impl Leg {
         }
     }
 
-    /// One generation. Returns its best candidate. Outside of the ranges a candidate has the value of
-    /// the edge and a penalty, so that the distribution comes back.
+    /// Runs one generation and returns its best candidate. A candidate outside of the ranges gets the value of the edge
+    /// and a penalty, so that the distribution comes back.
     fn step<E>(
         &mut self,
         space: &Space,
@@ -123,15 +123,15 @@ impl Leg {
     }
 }
 
-/// Indices from the lowest cost to the highest; of equals the first comes first.
+/// Returns indices from the lowest cost to the highest; of equals the first comes first.
 fn order(costs: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..costs.len()).collect();
     order.sort_by(|&a, &b| costs[a].total_cmp(&costs[b]));
     order
 }
 
-/// Searches the space. `given` are policies that are screened as they are and compared at the end.
-/// Returns those that are to be compared, the given ones first, at most [`FINALISTS`] of them.
+/// Searches the space. `given` are policies that are screened unchanged and compared at the end. Returns the policies
+/// for the comparison, the given ones first, at most [`FINALISTS`] of them.
 pub(super) fn search<E>(
     space: &Space,
     plan: &Plan,
@@ -188,8 +188,8 @@ fn distinct(policies: impl Iterator<Item = PolicySpec>, most: usize) -> Vec<Poli
         .collect()
 }
 
-/// CMA-ES from the best places: half of the generations for all of them, the rest for the one whose
-/// mean is the best then. Returns what it found, the most promising first.
+/// Runs CMA-ES from the best places: half of the generations for all of them, the rest for the one with the best mean.
+/// Returns the policies that it found, the most promising first.
 fn evolve<E>(
     space: &Space,
     plan: &Plan,
@@ -291,7 +291,7 @@ mod tests {
             ("t1_us", 30.0),
             ("t2_us", 70_000.0),
         ];
-        // EDT's derived c2 cannot be read from the default, which is the worst.
+        // The derived c2 of EDT does not follow from the default, which is the worst.
         let cost = |spec: &PolicySpec| match spec.text("c2") {
             Some(_) => distance(spec, &optimum),
             None => 1e3,

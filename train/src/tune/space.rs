@@ -1,5 +1,4 @@
-//! What is searched: the parameters of a policy and of its queue management, as points of a unit cube
-//! and as policies.
+//! The search space: the parameters of a policy and of its queue management, as points of a unit cube and as policies.
 
 use std::borrow::Cow;
 
@@ -13,12 +12,12 @@ use serde::Serialize;
 /// A value this close to an end of its range, as a share of the range, is at the edge.
 const EDGE: f64 = 0.01;
 
-/// A tuned parameter at an edge of what was searched: a wider range might have better ones.
+/// A tuned parameter at an edge of the searched range: a wider range might have better values.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Edge {
-    /// Its name; that of queue management has the name of the discipline before it.
+    /// Name of the parameter; for queue management the name of the discipline stands before it.
     pub parameter: String,
-    /// Its value.
+    /// Value of the parameter.
     pub value: f64,
     /// The least value searched.
     pub low: f64,
@@ -27,7 +26,7 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// A note in words: `max_p=1 of 0.00001..1`.
+    /// Returns a note such as `max_p=1 of 0.00001..1`.
     pub fn note(&self) -> String {
         format!(
             "{}={} of {}..{}",
@@ -36,7 +35,7 @@ impl Edge {
     }
 }
 
-/// Whose parameter it is.
+/// Owner of a parameter.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Policy,
@@ -66,7 +65,7 @@ struct Choice {
 /// The parameters that are searched.
 #[derive(Clone, Debug)]
 pub(crate) struct Space {
-    /// Has the parameters that are not searched.
+    /// Policy with the parameters that are not searched.
     base: PolicySpec,
     numbers: Vec<Number>,
     choices: Vec<Choice>,
@@ -76,7 +75,7 @@ pub(crate) struct Space {
 /// A place in the space.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point {
-    /// Which word of every choice.
+    /// Index of the word of every choice.
     pub(crate) words: Vec<usize>,
     /// Every number, 0 at its least value and 1 at its greatest.
     pub(crate) numbers: Vec<f64>,
@@ -113,7 +112,7 @@ impl Number {
         Some(Ok(number))
     }
 
-    /// From 0 to 1.
+    /// Returns the coordinate of a value, from 0 to 1.
     fn coordinate(&self, value: f64) -> f64 {
         let value = value.clamp(self.low, self.high);
         match self.scale {
@@ -122,7 +121,7 @@ impl Number {
         }
     }
 
-    /// The value at a coordinate: a whole number, or one of three digits.
+    /// Returns the value at a coordinate: a whole number, or one of three digits.
     fn value(&self, coordinate: f64) -> f64 {
         let share = coordinate.clamp(0.0, 1.0);
         let exact = match self.scale {
@@ -160,7 +159,7 @@ fn text<'a>(spec: &'a PolicySpec, part: Part, key: &str) -> Option<&'a str> {
     }
 }
 
-/// The policy with another value of a parameter; as it was where there is no such value.
+/// Returns the policy with another value of a parameter, or unchanged if there is no such value.
 fn with(spec: PolicySpec, part: Part, key: &str, value: &str) -> PolicySpec {
     match part {
         Part::Policy => spec.clone().with(key, value).unwrap_or(spec),
@@ -172,7 +171,7 @@ fn with(spec: PolicySpec, part: Part, key: &str, value: &str) -> PolicySpec {
     }
 }
 
-/// The scenario as a leaf sees it, or the only switch.
+/// Returns the scenario of a leaf, or of the only switch.
 fn at_leaf(scenario: &Scenario) -> Cow<'_, Scenario> {
     match scenario.is_fabric() {
         true => Cow::Owned(scenario.at_switch(Tier::Leaf)),
@@ -181,8 +180,8 @@ fn at_leaf(scenario: &Scenario) -> Cow<'_, Scenario> {
 }
 
 impl Space {
-    /// The parameters of a policy and its queue management that a search tries in a scenario; in a network in the
-    /// ranges that a leaf has.
+    /// Creates the space of a policy and its queue management in a scenario. In a network the ranges are those of a
+    /// leaf.
     pub(crate) fn new(base: &PolicySpec, scenario: &Scenario) -> Space {
         let scenario = &*at_leaf(scenario);
         let mut space = Space {
@@ -214,7 +213,7 @@ impl Space {
         }
     }
 
-    /// How many numbers there are.
+    /// Returns the number of numbers that are searched.
     pub(crate) fn dimensions(&self) -> usize {
         self.numbers.len()
     }

@@ -2,7 +2,7 @@ use bufgym_sim::scenario::RangeU32;
 
 use super::*;
 
-/// Small traces in a buffer that is too small for DT's caution.
+/// Returns small traces in a buffer that is too small for DT's caution.
 fn config(policy: &str, simulations: u64) -> TuneConfig {
     let scenario = Scenario {
         flows: RangeU32::new(30, 50),

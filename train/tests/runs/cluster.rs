@@ -1,4 +1,5 @@
-//! Trainings on hosts of a cluster give the bits of one in a single process, whatever happens to hosts and messages.
+//! Trainings on hosts of a cluster give the same bits as one in a single process, whatever happens to hosts and
+//! messages.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +25,7 @@ fn on<'a>(cluster: &'a Cluster, stop: &'a AtomicBool) -> Controls<'a> {
     }
 }
 
-/// Trains on hosts with so many threads each; `fate` is what happens to their answers.
+/// Trains on hosts with so many threads each; `fate` determines what happens to their answers.
 fn run_on(
     config: TrainConfig,
     threads: &[usize],
@@ -38,7 +39,7 @@ fn run_on(
     summary
 }
 
-/// Answers arrive as they were sent.
+/// Delivers answers unchanged.
 fn safely(_: &Message, answer: Vec<u8>) -> Option<Vec<u8>> {
     Some(answer)
 }
@@ -75,7 +76,7 @@ fn any_number_of_hosts_gives_the_same_run() {
         assert_eq!(found.simulations, whole.simulations);
         let [ours, theirs] = [&whole, &found].map(|run| run.evaluation.clone().unwrap());
         for (ours, theirs) in ours.results.iter().zip(&theirs.results) {
-            // The learned policy is called by its folder.
+            // The learned policy has the name of its folder.
             let policy = ours.policy.clone();
             assert_eq!(
                 *ours,
@@ -106,8 +107,8 @@ fn a_mixture_and_a_network_give_the_same_run_on_hosts() {
     }
 }
 
-/// Trains on three hosts, the last of which is lost after so many answers, of the thirteen at least that it has to give:
-/// in the first episodes, in the search for a rule or in the rounds.
+/// Trains on three hosts. The last one is lost after so many answers, of at least thirteen that it has to give: in the
+/// first episodes, in the search for a rule or in the rounds.
 #[test]
 fn a_host_that_is_lost_in_the_middle_changes_nothing() {
     let root = tempfile::tempdir().unwrap();
@@ -175,7 +176,7 @@ fn without_hosts_the_training_ends_and_can_be_resumed() {
     run(small(&whole, 12));
     let cluster = Cluster::new(BUILD);
     let closing = cluster.clone();
-    // Both hosts are lost in the seventh round or so.
+    // Both hosts are lost in about the seventh round.
     let hosts = InProcess::start(&cluster, BUILD, &[1, 1], move |message, answer| {
         if message.id < 16 {
             return Some(answer);
@@ -223,7 +224,7 @@ fn a_host_answers_a_request_that_it_cannot_read() {
     for request in [&b""[..], b"something else", &hello] {
         assert!(host.serve(request).is_ok());
     }
-    // The head takes the answer for what it is: the host is of no use.
+    // The head recognises the answer as a refusal, and the host is useless.
     let cluster = Cluster::new(BUILD);
     let id = cluster.join(&hello).unwrap();
     let refusal = host.serve(b"something else").unwrap();
@@ -243,7 +244,7 @@ fn a_host_answers_a_request_that_it_cannot_read() {
     assert_eq!(request.host, id);
     let refused = carrier.answer(request.id, &refusal).unwrap_err();
     assert!(matches!(refused, RemoteError::Refused { .. }), "{refused}");
-    // Nobody knows the host any more, and an answer that comes late is nothing.
+    // The host is dropped already, and its late answer is ignored.
     assert_eq!(carrier.answer(request.id, &refusal), Ok(()));
     carrier.close("no host is left");
     assert!(training.join().unwrap().is_err());

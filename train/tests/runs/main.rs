@@ -1,4 +1,4 @@
-//! Whole trainings on a small switch: reproducible, resumable, and clear about what is wrong.
+//! Whole trainings on a small switch: reproducible, resumable, and with clear errors.
 
 mod cluster;
 mod simulations;
@@ -130,7 +130,7 @@ fn any_number_of_threads_gives_the_same_run() {
         .collect();
     assert_same_run(&runs[0], &runs[1], 12);
     assert_same_run(&runs[0], &runs[2], 12);
-    // One row a round, one for the last validation, and a header.
+    // One row per round, one for the last validation, and a header.
     assert_eq!(metrics(&runs[0]).lines().count(), 12 + 2);
 }
 
@@ -164,7 +164,7 @@ fn a_run_folder_has_its_files() {
 
     let mut read = TrainConfig::load(&out.join("config.toml")).unwrap();
     read.out = config.out.clone();
-    // Defaults that depend on other settings are written down.
+    // Defaults that depend on other settings are written out.
     assert!(read.start.share.is_some() && read.start.step.is_some() && read.start.traces.is_some());
     read.start = config.start.clone();
     assert_eq!(read, config);
@@ -187,7 +187,7 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
     run(small(&whole, 13));
     run(small(&parts, 3));
     try_resume(&parts, &to_rounds(7)).unwrap();
-    // What a kill in the middle of a row and of a checkpoint leaves behind.
+    // The remains of a kill in the middle of a row and of a checkpoint.
     let mut text = metrics(&parts);
     text.push_str("99,1234,to");
     fs::write(parts.join("metrics.csv"), text).unwrap();
@@ -200,7 +200,7 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
     assert_same_run(&whole, &parts, 13);
 }
 
-/// With a search for the rule to start from in front, of four generations of two rules.
+/// Returns settings that begin with a search for a rule, of four generations of two rules.
 fn small_with_start(out: &Path, rounds: u64) -> TrainConfig {
     let mut config = small(out, rounds);
     config.start = StartConfig {
@@ -230,8 +230,8 @@ fn a_start_is_the_same_for_any_number_of_threads_and_counted() {
             let planned = config.simulations().unwrap();
             let generations = run_counting(config.clone());
             assert_eq!(generations.0, 4);
-            // Four rules to begin from and DT; four generations of two rules and DT; the mean after the
-            // fourth and its average; two lessons.
+            // Four rules to begin from and DT; four generations of two rules and DT; the mean after the fourth and its
+            // average; two imitation rounds.
             let start = 5 + 4 * 3 + 2 + 2;
             config.start.generations = Some(0);
             let without = config.simulations().unwrap();
@@ -248,7 +248,7 @@ fn a_start_is_the_same_for_any_number_of_threads_and_counted() {
     assert_eq!(rule(&runs[0]), rule(&runs[1]));
 }
 
-/// The generations of the settled configuration, and the summary.
+/// Returns the generations of the settled configuration, and the summary.
 fn run_counting(config: TrainConfig) -> (u64, TrainSummary) {
     let out = config.out.clone();
     let summary = run(config);
@@ -333,7 +333,7 @@ fn train_alike(root: &Path, config: fn(&Path, u64) -> TrainConfig) -> PathBuf {
     whole
 }
 
-/// The best policy, of this scenario, learned from switches of two numbers of ports.
+/// Asserts that the best policy is of this scenario and was learned from switches of two numbers of ports.
 fn assert_two_replays(run: &Path, scenario: &str) {
     let (weights, manifest) = load_actor(&run.join("checkpoints/best")).unwrap();
     assert!(weights.is_finite());
@@ -397,7 +397,7 @@ fn by_ppo(out: &Path, rounds: u64) -> TrainConfig {
 fn proximal_policy_optimisation_trains_for_any_number_of_threads_and_after_a_resume() {
     let root = tempfile::tempdir().unwrap();
     let run = train_alike(root.path(), by_ppo);
-    // No search, no decision at random, an update from the second round on.
+    // There is no search, no random decision, and an update from the second round on.
     let text = metrics(&run);
     let column = |name: &str| {
         text.lines()
@@ -498,7 +498,7 @@ fn a_run_with_early_drop_is_resumed_and_its_best_policy_loaded() {
     assert_eq!(manifest.low_level.to_string(), "fab+early");
 }
 
-/// A search that takes all of the budget, and a network that acts as what it found.
+/// Returns settings of a search that takes the whole budget, and of a network that imitates the result.
 fn by_cma(out: &Path) -> TrainConfig {
     let mut config = small(out, 40);
     config.algorithm = Algorithm::Cma;
@@ -529,7 +529,7 @@ fn a_search_alone_is_a_training_too() {
         let [first, second] = [&first, &second].map(|out| fs::read(out.join(file)).unwrap());
         assert_eq!(first, second, "{file}");
     }
-    // All that is left to do is done: the stored state is of a search that is over.
+    // Everything is done: the stored state is of a finished search.
     let again = try_resume(&first, &ResumeOptions::default()).unwrap();
     assert_eq!(again.simulations, summary.simulations);
 }
@@ -560,7 +560,7 @@ fn stopping_stores_the_state_and_a_resume_completes_the_run() {
     assert_same_run(&whole, &stopped, 40);
 }
 
-/// Copies of the folder at random moments of a run are what a kill at those moments would leave.
+/// Copies of the folder at random moments of a run equal the remains of a kill at those moments.
 #[test]
 fn a_kill_at_any_moment_leaves_something_to_resume() {
     let root = tempfile::tempdir().unwrap();
@@ -572,7 +572,7 @@ fn a_kill_at_any_moment_leaves_something_to_resume() {
     while !training.is_finished() && copies.len() < 8 {
         thread::sleep(Duration::from_millis(7 * (copies.len() as u64 + 1)));
         let copy = root.path().join(format!("copy-{}", copies.len()));
-        // A file may vanish under the copy, as it cannot under a kill: such a copy is not one.
+        // A file may vanish during the copy, which does not happen with a kill: such a copy is not used.
         if victim.join("config.toml").exists() && copy_folder(&victim, &copy).is_ok() {
             copies.push(copy);
         }
@@ -585,7 +585,7 @@ fn a_kill_at_any_moment_leaves_something_to_resume() {
     }
 }
 
-/// Folders first: a table that is copied after a state has all of its rows, as after a kill.
+/// Copies folders first: a table that is copied after a state has all of its rows, as after a kill.
 fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     let entries: Vec<_> = fs::read_dir(from)?.collect::<Result<_, _>>()?;

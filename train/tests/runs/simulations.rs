@@ -1,5 +1,5 @@
-//! Searches for parameters, evaluations and figures on hosts give what they give in one process, bit for bit, also
-//! where a host is lost.
+//! Searches for parameters, evaluations and figures on hosts give the same results as in one process, bit for bit, even
+//! if a host is lost.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ use bufgym_train::tune::{TuneConfig, Tuning, tune};
 
 const BUILD: &str = "this build";
 
-/// Works with two hosts, the second of which is lost after so many answers.
+/// Runs `work` with two hosts, the second of which is lost after so many answers.
 fn with_hosts<T>(answers: u64, work: impl FnOnce(&Cluster) -> T) -> T {
     let cluster = Cluster::new(BUILD);
     let given = AtomicU64::new(0);
@@ -156,7 +156,7 @@ fn learned() -> Entrant {
     Entrant::learned("ndt", FastActor::new(&untrained()), "random weights")
 }
 
-/// Name and content of every file but the page, which has the wall time.
+/// Returns name and content of every file except the page, which has the wall time.
 fn files(report: &Report) -> BTreeMap<String, String> {
     let folder = tempfile::tempdir().unwrap();
     write_into(report, folder.path()).unwrap();
@@ -168,7 +168,7 @@ fn files(report: &Report) -> BTreeMap<String, String> {
     read.filter(|(name, _)| name != "index.html").collect()
 }
 
-/// The mean FCT of every trace, which is an evaluation, and queues over time: what runs are reduced to differs.
+/// Two figures with different kinds of results: the mean FCT of every trace, from an evaluation, and queues over time.
 #[test]
 fn figures_of_one_switch_are_the_same_files() {
     let config = NdtConfig {
@@ -239,7 +239,7 @@ fn figures_of_networks_are_the_same_files_and_what_came_is_kept() {
     let kept = fs::read_dir(parts.folder()).unwrap().count();
     assert!(kept > 0);
 
-    // It goes on where it was: only what is missing is asked for.
+    // It resumes from its kept results: only missing ones are requested.
     let asked = Mutex::new(0);
     let there = with_hosts(2, |cluster| {
         let progress = |progress: bufgym_eval::Progress<'_>| {

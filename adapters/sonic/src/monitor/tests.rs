@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// B = 200 kB and two ports that share it, at 1 and 10 Gbit/s, so β = 100 kB.
+/// Returns a layout with B = 200 kB and two ports that share it, at 1 and 10 Gbit/s, so β = 100 kB.
 fn layout() -> Layout {
     let port = |name: &str, rate_bps| Port {
         name: name.to_owned(),
@@ -41,7 +41,7 @@ fn counters(sent: u64, dropped: u64, occupancy: u64) -> PortCounters {
     }
 }
 
-/// With a watermark in the place of the length.
+/// Builds counters with a watermark instead of a length.
 fn blind(sent: u64, dropped: u64, watermark: u64) -> PortCounters {
     PortCounters {
         occupancy: None,
@@ -99,14 +99,14 @@ fn features_are_those_of_the_simulator() {
     assert_eq!(monitor.volumes(), [Volumes::default(); 2]);
 }
 
-/// The network sees the same step as in the simulator when the switch tells the same counts.
+/// The network sees the same step as in the simulator if the switch reports the same counts.
 #[test]
 fn the_history_moves_with_decisions_and_not_with_readings() {
     let mut monitor = monitor(Duration::ZERO, Duration::ZERO);
     let still = counters(0, 0, 0);
     monitor.take(sample([still, still]), Duration::ZERO);
     for (n, ms) in [(1u64, 1), (2, 2), (3, 3)] {
-        // 30 kB a reading: β after the fourth.
+        // Every reading adds 30 kB, so the fourth one exceeds β.
         let news = monitor.take(sample([counters(0, 0, 30_000 * n), still]), MS * ms);
         assert_eq!(news, News::Counted);
     }
@@ -184,7 +184,7 @@ fn lost_packets_without_bytes_have_the_mean_size_of_those_sent() {
 fn the_safeguard_is_disarmed_by_a_decision_of_its_own() {
     let mut monitor = monitor(Duration::ZERO, Duration::ZERO);
     let still = counters(0, 0, 0);
-    // A queue that drains by what is lost: drops alone.
+    // The queue drains by exactly the lost volume, so only drops count.
     let at = |n: u64| sample([counters(0, 100_000 * n, 900_000 - 100_000 * n), still]);
     monitor.take(at(0), Duration::ZERO);
     assert_eq!(monitor.take(at(1), MS), News::Due(TriggerCause::Safeguard));
@@ -197,7 +197,7 @@ fn the_safeguard_is_disarmed_by_a_decision_of_its_own() {
     assert_eq!(news, News::Due(TriggerCause::Safeguard), "armed again");
 }
 
-/// As `min_interval_us` of the simulator: a trigger that fires too early is kept.
+/// Like with `min_interval_us` of the simulator, a trigger that fires too early is kept.
 #[test]
 fn a_trigger_within_the_shortest_interval_waits() {
     let mut monitor = monitor(MS * 10, Duration::ZERO);
@@ -207,7 +207,7 @@ fn a_trigger_within_the_shortest_interval_waits() {
         monitor.take(sample([counters(0, 0, 200_000), still]), MS * 4),
         News::Counted
     );
-    // What came in between has left again.
+    // The bytes that arrived in between have left again.
     assert_eq!(
         monitor.take(sample([counters(200_000, 0, 0), still]), MS * 9),
         News::Counted
@@ -243,12 +243,12 @@ fn a_reading_that_is_not_new_changes_nothing() {
     for clock in 101..200 {
         assert_eq!(monitor.take(stamped(1, busy), MS * clock), News::None);
     }
-    // The same counters, read again by the switch, are news: nothing was sent.
+    // The switch has read the same counters again, so they are new: nothing was sent.
     assert_eq!(
         monitor.take(stamped(3, busy), MS * 200),
         News::Due(TriggerCause::Interval)
     );
-    // The interval is that between the switch's readings.
+    // The interval is the time between the switch's readings.
     let scale = ObservationScale::new(200_000, 100_000, 1_000_000_000);
     assert_eq!(newest(monitor.observe(&[2, 2]), 0)[4], scale.elapsed(0.002));
 }
@@ -268,7 +268,7 @@ fn counters_that_begin_anew_are_no_traffic() {
     assert_eq!(monitor.volumes()[0], Volumes::default());
     monitor.take(stamped(12, [counters(7_000, 0, 0), still]), MS * 2);
     assert_eq!(monitor.volumes()[0].enqueued, 2_000);
-    // So does a clock that has gone back.
+    // A clock that has gone back has the same effect.
     assert_eq!(
         monitor.take(stamped(1, [counters(8_000, 0, 0), still]), MS * 3),
         News::Began

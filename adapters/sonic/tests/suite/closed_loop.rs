@@ -1,4 +1,4 @@
-//! The simulator behind Redis, with the agent in the loop.
+//! Tests of the simulator behind Redis, with the agent in the loop.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn interval() -> Time {
     Time::from_us(1_000 * INTERVAL_MS)
 }
 
-/// Plays the trace with an agent in the loop; returns the FCTs and the number of decisions, and leaves the
+/// Plays the trace with an agent in the loop. Returns the FCTs and the number of decisions, and leaves the
 /// databases as they were.
 fn play(
     server: &Server,
@@ -40,7 +40,7 @@ fn play(
     let mut decisions = 0;
     while switch.play(interval()) {
         switch.publish(&mut databases).unwrap();
-        // A poll without news in between changes nothing.
+        // A poll without new counters in between changes nothing.
         if let Event::Decided { .. } = agent.poll(switch.now()).unwrap() {
             decisions += 1;
         }
@@ -62,8 +62,8 @@ fn play(
     (fcts, decisions)
 }
 
-/// What the network sees through the databases is what it sees in the simulator, bit by bit, and so what
-/// it does and what comes of it.
+/// The network sees the same through the databases as in the simulator, bit by bit. So its decisions and
+/// their results are the same too.
 #[test]
 fn the_agent_does_what_the_control_of_the_simulator_does() {
     let Some(server) = Server::start() else {
@@ -96,8 +96,8 @@ fn the_agent_does_what_the_control_of_the_simulator_does() {
     assert_eq!(fcts, expected);
 }
 
-/// A switch that tells watermarks alone: the queue is not shorter than it was, what is sent counts as
-/// enqueued, and drops are exact.
+/// The switch reports watermarks only: they never underestimate the queue, sent bytes count as enqueued, and
+/// drops are exact.
 #[test]
 fn watermarks_are_enough_to_close_the_loop() {
     let Some(server) = Server::start() else {
@@ -109,7 +109,7 @@ fn watermarks_are_enough_to_close_the_loop() {
     let (fcts, decisions) = play(&server, settings(INTERVAL_MS), false, &mut without);
     assert!(decisions > 50);
     assert!(fcts.iter().all(Option::is_some));
-    // Until the first decision has worked, both have seen the same traffic.
+    // Until the first decision has taken effect, both have seen the same traffic.
     let newest = |watcher: &Watcher, port: usize| {
         let end = (port + 1) * HISTORY * FEATURES;
         watcher.seen[0][end - FEATURES..end].to_vec()
@@ -124,7 +124,7 @@ fn watermarks_are_enough_to_close_the_loop() {
     assert!(longer > 0);
 }
 
-/// The trigger by counts comes at readings: fewer decisions than readings, none without a cause.
+/// The trigger by counts fires at readings: fewer decisions than readings, none without a cause.
 #[test]
 fn decisions_come_by_trigger() {
     let Some(server) = Server::start() else {
@@ -137,7 +137,7 @@ fn decisions_come_by_trigger() {
     let mut every = Watcher::default();
     let (_, all) = play(&server, settings(INTERVAL_MS), true, &mut every);
     assert!(0 < decisions && decisions < all, "{decisions} of {all}");
-    // And not more often than the shortest interval lets them.
+    // Decisions are no more frequent than the shortest interval allows.
     triggered.timing.shortest = Duration::from_millis(20 * INTERVAL_MS);
     let (_, few) = play(&server, triggered, true, &mut Watcher::default());
     assert!(0 < few && few <= all / 20 + 1, "{few} of {all}");
@@ -153,7 +153,7 @@ fn counters_of_ports_will_do_as_well() {
     let mut watcher = Watcher::default();
     let (fcts, decisions) = play(&server, by_port, true, &mut watcher);
     assert!(decisions > 50 && fcts.iter().all(Option::is_some));
-    // Lost packets are counted, and have about the size of those sent.
+    // Lost packets are counted, and are about as large as the sent ones.
     assert!(
         watcher
             .seen

@@ -1,4 +1,4 @@
-//! Configurations as switches have them, and ones that the agent cannot work with.
+//! Configurations of real switches, and ones that the agent cannot work with.
 
 use std::time::Duration;
 
@@ -7,8 +7,9 @@ use bufgym_sonic::{Agent, Database, Databases, Error, Event, Settings};
 use crate::server::Server;
 use crate::switch::{Watcher, delete, dump, set, settings, unset};
 
-/// A switch with three ports at 100 and 25 Gbit/s, eight queues each: lossy ones in two groups, lossless ones
-/// between them; the size of the pool is computed by the switch, and counters are as they were once read.
+/// Fills the databases of a switch with three ports at 100 and 25 Gbit/s and eight queues each: lossy ones in
+/// two groups, lossless ones between them. The switch computes the size of the pool, and the counters have
+/// been read once.
 fn populate(databases: &mut Databases) {
     let config = [
         ("BUFFER_POOL|egress_lossy_pool", "mode", "dynamic"),
@@ -185,7 +186,7 @@ fn lossy_queues_of_all_ports_are_controlled_and_no_others() {
     assert_eq!(agent.thresholds(), [3, 3, 3]);
 
     assert_eq!(agent.poll(Duration::ZERO).unwrap(), Event::Began);
-    // 9 MB sent and 1 MB lost at queue 1 of the second port, then nothing.
+    // The second port sends 9 MB and loses 1 MB at queue 1, then nothing.
     counters(&mut databases, 1, 1, [11_000_000, 1_000_000, 3_000_000]);
     let Event::Decided {
         changes, writes, ..
@@ -194,7 +195,7 @@ fn lossy_queues_of_all_ports_are_controlled_and_no_others() {
         panic!("the longest interval is over");
     };
     assert!(!changes.is_empty());
-    // Two queue keys at each port, and for each the profile that it is a copy of.
+    // Each port has two queue keys, and each key has a copy of its profile.
     let queues = writes
         .iter()
         .filter(|write| write.key.starts_with("BUFFER_QUEUE"));
@@ -239,10 +240,10 @@ fn ports_can_be_chosen_and_they_alone_share_the_pool() {
 
 type Edit = (Database, &'static str, &'static str, &'static str);
 
-/// Ports that are not in use, in every way in which the databases say so.
+/// Ports that are not in use, in every form that the databases have for it.
 const IDLE: [&[Edit]; 4] = [
     &[(Database::Config, "PORT|Ethernet8", "admin_status", "down")],
-    // What CONFIG_DB leaves out is in force nevertheless.
+    // APPL_DB counts for a field that CONFIG_DB leaves out.
     &[(
         Database::Appl,
         "PORT_TABLE:Ethernet8",
@@ -291,7 +292,7 @@ const IDLE: [&[Edit]; 4] = [
     ],
 ];
 
-/// Puts the edits in, and completes the zero profile if they have one.
+/// Applies the edits, and completes the zero profile if they have one.
 fn edit(databases: &mut Databases, edits: &[Edit]) {
     for &(database, key, field, value) in edits {
         set(databases, database, key, field, value);
@@ -337,7 +338,7 @@ fn ports_that_are_not_in_use_are_left_alone_and_not_counted() {
         }
         agent.finish().unwrap();
         assert_eq!(dump(&mut databases, Database::Config), before);
-        // Who asks for such a port hears why it cannot be.
+        // If the user asks for such a port, the error gives the reason.
         let mut wrong = settings(100);
         wrong.wanted.ports = vec!["Ethernet0".to_owned(), "Ethernet8".to_owned()];
         let error = start(&server, wrong).err().unwrap();
@@ -396,7 +397,7 @@ fn a_switch_without_a_port_in_use_is_refused() {
     assert!(text.contains("3 are down"), "{text}");
 }
 
-/// What the agent could not work with, at ports that it has nothing to do with.
+/// Configurations that the agent could not work with, at ports that it does not control.
 #[test]
 fn what_is_configured_at_other_ports_does_not_stop_the_agent() {
     const ELSEWHERE: [&[Edit]; 4] = [
@@ -448,7 +449,7 @@ fn what_is_configured_at_other_ports_does_not_stop_the_agent() {
         let agent = start(&server, everything).unwrap();
         assert_eq!(agent.layout().ports.len(), 1, "{edits:?}");
         drop(agent);
-        // Nor at a port that is down.
+        // The same holds for a port that is down.
         for port in ["Ethernet0", "Ethernet8"] {
             let key = format!("PORT|{port}");
             set(
@@ -505,7 +506,7 @@ fn references_in_brackets_stay_so() {
 
 type Spoil = fn(&mut Databases);
 
-/// Each is refused before anything is written, and the message says where and what.
+/// Each configuration is refused before anything is written, and the message names the place and the problem.
 #[test]
 fn what_the_agent_cannot_work_with_is_refused() {
     const CASES: [(Spoil, &[&str]); 14] = [

@@ -1,4 +1,5 @@
-//! An agent that is killed, counters that stop, somebody else who configures: the old values come back.
+//! Tests of faults: a killed agent, counters that stop, somebody else who configures. The old values are
+//! restored.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ struct Bench {
     server: Server,
     databases: Databases,
     switch: SimulatedSwitch,
-    /// CONFIG_DB before the agent came.
+    /// CONFIG_DB before the agent started.
     before: Dump,
 }
 
@@ -75,7 +76,7 @@ fn what_a_killed_agent_has_left_is_put_back() {
     };
     let (mut agent, _) = bench.agent(settings(5));
     bench.decide(&mut agent, 3);
-    // A process that is killed closes its connections and does nothing else.
+    // A killed process closes its connections and does nothing else.
     drop(agent);
     let left = bench.config();
     assert_ne!(left, bench.before);
@@ -94,7 +95,7 @@ fn what_a_killed_agent_has_left_is_put_back() {
     assert_eq!(again, Restored::default());
 }
 
-/// Names tell nothing: what is in no journal is the operator's, and the agent takes other names.
+/// Names prove nothing: a profile in no journal is the operator's, and the agent uses other names.
 #[test]
 fn profiles_with_names_like_the_agents_are_left_alone() {
     let Some(mut bench) = Bench::new() else {
@@ -106,8 +107,8 @@ fn profiles_with_names_like_the_agents_are_left_alone() {
             set(&mut bench.databases, Database::Config, &key, field, value);
         }
     };
-    // One that nobody uses, one of another pool that a queue uses, one in the pool that a queue uses, and
-    // all that the agent would make.
+    // The profiles are one that nobody uses, one of another pool that a queue uses, one in the pool that a
+    // queue uses, and all that the agent would make.
     profile(&mut bench, "bufgym_3_mine", "egress_lossless_pool");
     profile(&mut bench, "gold", "egress_lossless_pool");
     profile(&mut bench, "bufgym_3_gold", "egress_lossless_pool");
@@ -157,7 +158,8 @@ fn profiles_with_names_like_the_agents_are_left_alone() {
     }
 }
 
-/// After a reboot with a configuration that was saved while the agent ran, its profiles are the operator's.
+/// After a reboot with a configuration that was saved while the agent ran, the agent's profiles belong to the
+/// operator.
 #[test]
 fn without_a_journal_nothing_is_put_back_and_an_agent_works() {
     let Some(mut bench) = Bench::new() else {
@@ -179,7 +181,7 @@ fn without_a_journal_nothing_is_put_back_and_an_agent_works() {
     assert_eq!(bench.config(), bench.before);
 }
 
-/// The agent knows its own while it runs.
+/// While it runs, the agent knows its own profiles.
 #[test]
 fn a_journal_that_is_gone_does_not_keep_the_agent_from_ending() {
     let Some(mut bench) = Bench::new() else {
@@ -219,7 +221,7 @@ fn a_profile_of_the_agent_that_somebody_elses_queue_has_stays() {
     assert_eq!(agent.finish().unwrap().queues, 16);
     assert_eq!(bench.config(), bench.before);
     assert!(bench.state().is_empty());
-    // It is theirs from now on.
+    // The profile belongs to them from now on.
     let mut others = settings(5);
     others.wanted.ports = vec!["Ethernet4".to_owned(), "Ethernet8".to_owned()];
     let (mut agent, _) = bench.agent(others);
@@ -228,7 +230,7 @@ fn a_profile_of_the_agent_that_somebody_elses_queue_has_stays() {
     assert_eq!(bench.config(), bench.before);
 }
 
-/// A profile that comes under the name that the agent is about to use, and an agent's that is edited.
+/// Somebody else makes a profile under the agent's next name, or edits a profile of the agent.
 #[test]
 fn profiles_that_somebody_else_makes_or_changes_end_the_agent() {
     type Meddle = fn(&str, &mut Databases);
@@ -335,7 +337,7 @@ fn old_profiles_come_back_when_counters_stop_and_work_goes_on_with_them() {
     assert_eq!(restored.queues, 16);
     assert_eq!(bench.config(), bench.before);
     assert!(agent.thresholds().iter().all(|&threshold| threshold == 0));
-    // Once is enough.
+    // The old values are restored only once.
     assert_eq!(agent.poll(late * 2).unwrap(), Event::Nothing);
     let events = bench.decide(&mut agent, 2);
     assert!(events.contains(&Event::Began), "{events:?}");
@@ -455,8 +457,8 @@ fn a_dry_run_writes_nothing_and_tells_what_it_would_write() {
     assert!(bench.state().is_empty());
 }
 
-/// A server that stands still in the middle of the work costs one wait, however much was asked of it, and what
-/// it answers when it is too late is not taken for the answer to something else.
+/// A server that hangs in the middle of the work costs one wait, however many commands were sent. A late
+/// answer is not taken for the answer to another command.
 #[test]
 fn a_server_that_stands_still_is_left_and_the_agent_goes_on_later() {
     let Some(mut bench) = Bench::new() else {
@@ -484,7 +486,7 @@ fn a_server_that_stands_still_is_left_and_the_agent_goes_on_later() {
     assert_eq!(bench.config(), bench.before);
     assert!(bench.state().is_empty());
 
-    // The same at the end.
+    // The same holds at the end.
     let (mut agent, _) = bench.agent(settings(5));
     bench.decide(&mut agent, 1);
     bench.server.signal("STOP");

@@ -1,4 +1,4 @@
-//! Servers that ask for a password, and one that says nothing.
+//! Tests of servers that ask for a password, and of one that never answers.
 
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
@@ -70,7 +70,7 @@ fn a_password_that_nobody_asked_for_is_told() {
     assert!(needless.contains("leave the password out"), "{needless}");
 }
 
-/// The commands that the agent needs, and no others.
+/// The user may use the commands that the agent needs, and no others.
 #[test]
 fn a_user_of_the_access_control_list_needs_few_rights() {
     let agent = login(Some("agent"), "s3cret");

@@ -1,7 +1,7 @@
-//! The agent against a real Redis server, with counters of the simulator and ones made by hand.
+//! Tests of the agent against a real Redis server, with counters of the simulator and manually written ones.
 //!
-//! Without `redis-server` on the PATH these tests do nothing and say so; with `BUFGYM_REQUIRE_REDIS` in the
-//! environment they fail then.
+//! Without `redis-server` on the PATH these tests do nothing and print a note. If `BUFGYM_REQUIRE_REDIS` is
+//! in the environment, they fail instead.
 
 #![cfg(unix)]
 

@@ -1,4 +1,4 @@
-//! A Redis server of a test's own.
+//! A Redis server for one test.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -7,22 +7,23 @@ use std::time::{Duration, Instant};
 
 use bufgym_sonic::{Address, Databases, Login};
 
-/// Makes a missing server an error.
+/// The environment variable that makes a missing server an error.
 const REQUIRED: &str = "BUFGYM_REQUIRE_REDIS";
 
-/// A server that listens on a socket in a folder of its own, keeps nothing and ends with this value.
+/// A server that listens on a socket in its own folder, persists nothing and stops when this value is
+/// dropped.
 pub struct Server {
     process: Child,
     folder: tempfile::TempDir,
 }
 
 impl Server {
-    /// Starts a server; `None` where there is no `redis-server`.
+    /// Starts a server; `None` if there is no `redis-server`.
     pub fn start() -> Option<Server> {
         Server::start_for(None, &[])
     }
 
-    /// Starts a server with these options as well, which answers to this login.
+    /// Starts a server with additional options, which accepts this login.
     pub fn start_for(login: Option<&Login>, options: &[&str]) -> Option<Server> {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("redis.sock");
@@ -82,12 +83,12 @@ impl Server {
         self.folder.path().join("redis.sock")
     }
 
-    /// Where it listens.
+    /// Returns the address of the server.
     pub fn address(&self) -> Address {
         Address::Unix(self.socket())
     }
 
-    /// A connection.
+    /// Opens a connection.
     pub fn connect(&self) -> Databases {
         Databases::connect(&self.address()).unwrap()
     }

@@ -1,4 +1,4 @@
-//! What the tests do with the databases of a switch.
+//! Helpers of the tests for the databases of a switch.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use bufgym_sonic::{Database, Databases, Settings};
 /// All hashes of a database.
 pub type Dump = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Everything in a database.
+/// Reads everything in a database.
 pub fn dump(databases: &mut Databases, database: Database) -> Dump {
     let mut pipeline = redis::pipe();
     pipeline.cmd("KEYS").arg("*");
@@ -48,7 +48,7 @@ pub fn unset(databases: &mut Databases, database: Database, key: &str, field: &s
     let () = databases.send(database, "unset", &pipeline).unwrap();
 }
 
-/// Settings for the simulated switch; a decision at every `interval_ms`, without a trigger too.
+/// Returns settings for the simulated switch, with a decision at every `interval_ms` even without a trigger.
 pub fn settings(interval_ms: u64) -> Settings {
     let interval = Duration::from_millis(interval_ms);
     Settings {
@@ -68,7 +68,7 @@ pub fn settings(interval_ms: u64) -> Settings {
     }
 }
 
-/// A trace with drops.
+/// Returns a trace with drops.
 pub fn crowded() -> (Scenario, Trace) {
     let mut scenario = Scenario::default();
     for setting in ["flows=60", "active_ports=3", "buffer_bytes=200000"] {
@@ -78,7 +78,7 @@ pub fn crowded() -> (Scenario, Trace) {
     (scenario, trace)
 }
 
-/// Decides by the newest step, differently on every port, and keeps what it saw.
+/// Decides by the newest step, differently on every port, and records the observations.
 #[derive(Clone, Debug, Default)]
 pub struct Watcher {
     pub seen: Vec<Vec<f32>>,
@@ -96,7 +96,7 @@ impl Controller for Watcher {
     }
 }
 
-/// The same controller at an agent and in a test's hands.
+/// Lets the agent and the test share one controller.
 impl Controller for &mut Watcher {
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
         Watcher::act(self, observation, ports, action);

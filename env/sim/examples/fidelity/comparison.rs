@@ -21,7 +21,7 @@ pub const JITTER_NS: u64 = 20_000;
 
 /// Both simulators on one case.
 pub struct Comparison {
-    /// What was run.
+    /// The case that was run.
     pub case: Case,
     /// ns-3's one run.
     pub ns3: Run,
@@ -34,7 +34,7 @@ pub struct Comparison {
 /// One metric of a comparison.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Row {
-    /// Which.
+    /// Metric of the row.
     pub metric: Metric,
     /// ns-3's one run.
     pub ns3: f64,
@@ -42,7 +42,7 @@ pub struct Row {
     pub here: f64,
     /// This simulator's jittered runs.
     pub jittered: Spread,
-    /// ns-3's jittered runs, where known.
+    /// ns-3's jittered runs, if known.
     pub ns3_jittered: Option<Spread>,
 }
 
@@ -61,7 +61,7 @@ impl Comparison {
         })
     }
 
-    /// The metrics that the case has.
+    /// Returns the metrics that the case has.
     pub fn rows(&self) -> Vec<Row> {
         METRICS
             .into_iter()
@@ -80,8 +80,8 @@ impl Comparison {
     }
 }
 
-/// The list so many times, each time with start times jittered in another way; in the order of the
-/// seeds, whatever the number of threads.
+/// Runs the list `JITTERED_RUNS` times, each time with differently jittered start times. Results are in
+/// the order of the seeds, whatever the number of threads.
 ///
 /// # Errors
 /// When the scenario cannot be built or a flow does not finish.

@@ -1,4 +1,4 @@
-//! `docs/lab/fidelity.md`. Nothing in it depends on the machine or the number of threads.
+//! The document `docs/lab/fidelity.md`. Nothing in it depends on the machine or the number of threads.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use crate::rfc::{self, Deviation};
 use crate::run::Run;
 use crate::{reference, simulation, table};
 
-/// A case in both simulators, once.
+/// One run of a case in each simulator.
 pub struct Pair {
     case: Case,
     ns3: Run,
@@ -37,25 +37,25 @@ impl Pair {
 
 /// A figure in `docs/`.
 pub struct Drawing {
-    /// Its file.
+    /// File of the figure.
     pub file: String,
-    /// Of the cases in it.
+    /// Minimum RTO of the cases in it.
     pub min_rto_ms: u64,
 }
 
-/// All that goes into the document.
+/// All content of the document.
 pub struct Material<'a> {
     /// Flows alone in the network.
     pub isolated: &'a [Pair],
     /// Flows that compete.
     pub comparisons: &'a [Comparison],
-    /// The same in a fabric.
+    /// Flows that compete in a fabric.
     pub in_fabric: &'a [Pair],
     /// The figures.
     pub drawings: &'a [Drawing],
     /// RFC senders.
     pub deviations: &'a [Deviation],
-    /// The section written by hand.
+    /// The manually written section.
     pub differences: &'a str,
 }
 
@@ -86,7 +86,7 @@ recovery. Each case changes:
 |---|---|---|
 ";
 
-/// The whole document.
+/// Returns the whole document.
 pub fn text(material: &Material<'_>) -> String {
     let mut text = INTRODUCTION.to_owned();
     let cases = material.isolated.iter().map(|isolated| &isolated.case);
@@ -155,7 +155,7 @@ const EQUALITY: &str = "\
 |---|--:|--:|--:|--:|
 ";
 
-/// How much of each case is equal.
+/// Returns a table that shows how much of each case is equal.
 fn equality(comparisons: &[Comparison]) -> String {
     let mut text = format!(
         "\n## Flows that compete\n\nFlows with both instants equal, and what the switch \

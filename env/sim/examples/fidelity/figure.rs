@@ -1,4 +1,4 @@
-//! Distributions of the FCT, this simulator's on top of ns-3's, one panel for each case.
+//! Distributions of the FCT, this simulator's drawn over ns-3's, one panel for each case.
 
 use std::error::Error;
 
@@ -15,18 +15,18 @@ const PANEL: (u32, u32) = (480, 290);
 const COLUMNS: usize = 2;
 const LEGEND: u32 = 34;
 const TYPE: u32 = 16;
-/// Milliseconds: from the shortest flow's completion to the longest's.
+/// Milliseconds: from the completion of the shortest flow to that of the longest.
 const TIMES: std::ops::Range<f64> = 0.02..2_000.0;
 /// Points of a curve, at equal steps of the share.
 const POINTS: usize = 250;
 
 const INK: RGBColor = RGBColor(0x30, 0x33, 0x38);
-/// Wide, so that it shows under the other curve.
+/// Wide enough to show under the other curve.
 const NS3: (RGBColor, u32) = (RGBColor(0xb9, 0xbe, 0xc6), 9);
 const HERE: (RGBColor, u32) = (RGBColor(0x1f, 0x6f, 0xc9), 2);
 const GRID: RGBColor = RGBColor(0xe3, 0xe5, 0xe8);
 
-/// The panels side by side under a common legend.
+/// Draws the panels side by side under a common legend.
 ///
 /// # Errors
 /// When the drawing library refuses.
@@ -99,7 +99,7 @@ fn panel(area: &Area<'_>, comparison: &Comparison) -> Result<(), Box<dyn Error>>
     Ok(())
 }
 
-/// The share of flows that takes at most so many milliseconds.
+/// Returns the shares of flows that take at most a number of milliseconds.
 fn distribution(run: &Run) -> Vec<(f64, f64)> {
     let mut times: Vec<f64> = run.flows.iter().map(milliseconds).collect();
     times.sort_by(f64::total_cmp);

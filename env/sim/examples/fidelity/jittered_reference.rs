@@ -12,7 +12,7 @@ struct Jittered {
     milliseconds: [(f64, f64); 6],
 }
 
-/// ns-3's runs of a case, where they are known.
+/// Returns ns-3's runs of a case, if they are known.
 pub fn of(case: &Case, metric: Metric) -> Option<Spread> {
     let row = JITTERED.iter().find(|row| {
         case.list == List::Mixed

@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     write("fidelity.md", &text)
 }
 
-/// One figure for each minimum RTO: what a drop costs depends on nothing as much.
+/// Draws one figure for each minimum RTO, which has the largest influence on the cost of a drop.
 fn draw(comparisons: &[Comparison]) -> Result<Vec<Drawing>, Box<dyn Error>> {
     let mut drawings = Vec::new();
     for min_rto_ms in [10, 200] {

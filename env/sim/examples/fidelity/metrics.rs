@@ -1,4 +1,4 @@
-//! What is measured of a run, whichever simulator did it.
+//! Metrics of a run, independent of the simulator.
 
 use crate::run::{Completion, Run};
 
@@ -21,11 +21,11 @@ pub enum Metric {
     Forwarded,
     /// Packets dropped at the switch.
     Drops,
-    /// ECN marks; none where the policy does not mark.
+    /// ECN marks; none if the policy does not mark.
     Marks,
 }
 
-/// All of them, the times (milliseconds) first.
+/// All metrics, the times (milliseconds) first.
 pub const METRICS: [Metric; 9] = [
     Metric::Mean,
     Metric::P50,
@@ -39,7 +39,7 @@ pub const METRICS: [Metric; 9] = [
 ];
 
 impl Metric {
-    /// For tables.
+    /// Returns the name for tables.
     pub const fn name(self) -> &'static str {
         match self {
             Metric::Mean => "mean FCT, ms",
@@ -54,7 +54,7 @@ impl Metric {
         }
     }
 
-    /// Its value; `None` where the list has no flow of the class.
+    /// Returns the value of the metric; `None` if the list has no flow of the class.
     pub fn of(self, run: &Run) -> Option<f64> {
         let all = |_: &&Completion| true;
         let web = |flow: &&Completion| flow.kind == "ws";
@@ -72,7 +72,7 @@ impl Metric {
     }
 }
 
-/// From the establishment to the delivery of the last byte, milliseconds.
+/// Returns the time from the establishment to the delivery of the last byte, milliseconds.
 pub fn milliseconds(flow: &Completion) -> f64 {
     (flow.finish_ns - flow.established_ns) as f64 * 1e-6
 }
@@ -81,19 +81,20 @@ fn times(run: &Run, keep: impl Fn(&&Completion) -> bool) -> Vec<f64> {
     run.flows.iter().filter(keep).map(milliseconds).collect()
 }
 
-/// Several runs.
+/// Spread of a metric over several runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Spread {
     /// Mean of the runs.
     pub mean: f64,
     /// Standard deviation of a run.
     pub deviation: f64,
-    /// How many runs.
+    /// Number of runs.
     pub runs: usize,
 }
 
 impl Spread {
-    /// Of a metric; `None` for fewer than two runs, or where the metric is not of them.
+    /// Computes the spread of a metric; `None` for fewer than two runs, or if the runs do not have the
+    /// metric.
     pub fn over(runs: &[Run], metric: Metric) -> Option<Spread> {
         let values: Vec<f64> = runs.iter().filter_map(|run| metric.of(run)).collect();
         let mean = mean(&values)?;
@@ -105,7 +106,7 @@ impl Spread {
         })
     }
 
-    /// This mean relative to another one, with the standard error of the ratio.
+    /// Returns this mean relative to another one, with the standard error of the ratio.
     pub fn relative_to(&self, other: &Spread) -> (f64, f64) {
         let ratio = self.mean / other.mean;
         let error = |one: &Spread| one.deviation / one.mean / (one.runs as f64).sqrt();
@@ -113,12 +114,12 @@ impl Spread {
     }
 }
 
-/// `None` for no values.
+/// Returns the mean; `None` for no values.
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The smallest value that at least `percent` per cent of the values do not exceed.
+/// Returns the smallest value that at least `percent` per cent of the values do not exceed.
 fn nearest_rank(mut values: Vec<f64>, percent: usize) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let rank = (percent * values.len()).div_ceil(100);

@@ -1,4 +1,4 @@
-//! Senders after the RFCs, which are the default, on the same lists.
+//! Senders by the RFCs, the default, on the same lists.
 
 use std::error::Error;
 
@@ -23,13 +23,13 @@ pub const SHOWN: [Metric; 6] = [
 pub struct Deviation {
     /// The list, the policy and the transport.
     pub case: Case,
-    /// What changes against ns-3's senders.
+    /// Settings that differ from ns-3's senders.
     pub settings: Vec<String>,
-    /// Of [`SHOWN`]: means over jittered runs, as a ratio with its standard error.
+    /// Ratios of [`SHOWN`]: means over jittered runs, each with its standard error.
     pub ratios: Vec<(f64, f64)>,
 }
 
-/// ns-3's CUBIC always has HyStart, which is an option here.
+/// Returns the variants of a case. ns-3's CUBIC always has HyStart, which is an option here.
 fn variants(case: &Case) -> Vec<Vec<String>> {
     let rfc = vec![
         format!("transport={}", case.transport),

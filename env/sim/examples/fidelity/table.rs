@@ -7,7 +7,7 @@ use bufgym_sim::convert::floor_u64;
 use crate::comparison::Comparison;
 use crate::metrics::{Metric, Spread};
 
-/// Every metric of a comparison, in Markdown.
+/// Returns every metric of a comparison, in Markdown.
 pub fn of(comparison: &Comparison) -> String {
     let rows = comparison.rows();
     let jittered_in_both = rows.iter().any(|row| row.ns3_jittered.is_some());
@@ -45,7 +45,7 @@ pub fn of(comparison: &Comparison) -> String {
     text
 }
 
-/// A ratio with its standard error.
+/// Returns a ratio with its standard error.
 pub fn relative((ratio, error): (f64, f64)) -> String {
     format!("{ratio:.3} ± {error:.3}")
 }
@@ -76,7 +76,7 @@ fn decimals(value: f64) -> usize {
     if value >= 100.0 { 1 } else { 2 }
 }
 
-/// With a comma at every third digit.
+/// Returns the number with a comma at every third digit.
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();

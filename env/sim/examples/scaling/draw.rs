@@ -14,7 +14,7 @@ const INK: RGBColor = RGBColor(0x1c, 0x1e, 0x21);
 const GREY: RGBColor = RGBColor(0x5b, 0x62, 0x6b);
 const GRID: RGBColor = RGBColor(0xdd, 0xe0, 0xe4);
 const BLUE: RGBColor = RGBColor(0x1f, 0x5f, 0xb0);
-/// The library draws text smaller than asked for by this factor.
+/// Factor by which the library draws text smaller than requested.
 const EM: f64 = 1.24;
 /// Top and bottom of both plots, and the nanoseconds at the top.
 const TOP: i32 = 96;

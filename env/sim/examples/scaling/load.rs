@@ -1,4 +1,4 @@
-//! Traffic that keeps any number of ports and flows busy for good.
+//! Traffic that keeps any number of ports and flows permanently busy.
 
 use bufgym_sim::network::Simulator;
 use bufgym_sim::scenario::Scenario;
@@ -11,8 +11,8 @@ pub const PORTS: [u32; 7] = [4, 8, 16, 32, 64, 128, 256];
 /// Concurrent flows that are compared.
 pub const FLOWS: [u32; 7] = [100, 316, 1_000, 3_162, 10_000, 31_623, 100_000];
 
-/// Endless flows, evenly spread, each with a window of so many segments. The buffer takes all of
-/// them, so that no flow waits for its timer and all are active all the time.
+/// Endless flows, evenly spread, each with a window of `window` segments. The buffer holds all of them,
+/// so that no flow waits for its timer and all are always active.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     ports: u32,
@@ -21,7 +21,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Eight flows for every port.
+    /// Returns a load of eight flows for every port.
     pub fn of_ports(ports: u32) -> Load {
         Load {
             ports,
@@ -30,7 +30,7 @@ impl Load {
         }
     }
 
-    /// The default switch; one segment of each flow is on its way.
+    /// Returns a load of the default switch; one segment of each flow is in flight.
     pub fn of_flows(flows: u32) -> Load {
         Load {
             ports: 16,
@@ -39,7 +39,7 @@ impl Load {
         }
     }
 
-    /// A simulation in which every flow has sent and the queues have settled.
+    /// Returns a simulation in which every flow has sent and the queues have settled.
     pub fn simulator(self) -> Simulator {
         let mut scenario = Scenario {
             ports: self.ports,
@@ -83,7 +83,7 @@ impl Load {
     }
 }
 
-/// Runs until so many more packets, data and acknowledgements, have left the switch.
+/// Runs until `packets` more packets, data and acknowledgements, have left the switch.
 pub fn forward(simulator: &mut Simulator, packets: u64) {
     let until = simulator.packets_forwarded() + packets;
     while simulator.packets_forwarded() < until {

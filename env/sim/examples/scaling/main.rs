@@ -1,8 +1,8 @@
 //! Measures and draws the cost per packet against the number of ports and of concurrent flows.
 //!
-//! `cargo run --release -p bufgym-sim --example scaling -- [FOLDER]` writes `scaling.svg` and its numbers,
-//! `figures/scaling.csv`, into `docs` or the folder. With `--draw` it measures nothing and draws the numbers
-//! that are there.
+//! `cargo run --release -p bufgym-sim --example scaling -- [FOLDER]` writes `scaling.svg` and its
+//! numbers, `figures/scaling.csv`, into `docs` or the folder. With `--draw` it measures nothing and
+//! draws the existing numbers.
 
 mod draw;
 mod load;
@@ -19,7 +19,7 @@ type Failure = Box<dyn std::error::Error>;
 const PACKETS: u64 = 200_000;
 const ROUNDS: usize = 9;
 
-/// Of each figure the number of ports or flows, and nanoseconds per packet.
+/// A curve: number of ports or flows, and nanoseconds per packet.
 type Curve = Vec<(f64, f64)>;
 
 fn main() -> Result<(), Failure> {
@@ -45,7 +45,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The curves as CSV.
+/// Returns the curves as CSV.
 fn table(curves: &[(&str, Curve)]) -> Result<String, Failure> {
     let mut text = "of,count,ns_per_packet\n".to_owned();
     for (of, curve) in curves {
@@ -56,7 +56,7 @@ fn table(curves: &[(&str, Curve)]) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The curve `of` in a table.
+/// Reads the curve `of` from a table.
 fn read(text: &str, of: &str) -> Result<Curve, Failure> {
     let mut curve = Vec::new();
     for row in text.lines().skip(1) {
@@ -71,8 +71,8 @@ fn read(text: &str, of: &str) -> Result<Curve, Failure> {
     Ok(curve)
 }
 
-/// The least of several rounds, taken in turn, so that other work on the machine disturbs neither
-/// the figures nor their order.
+/// Returns the minimum of several rounds, taken in turn, so that other work on the machine affects
+/// neither the values nor their order.
 fn curve(name: &str, values: &[u32], load: impl Fn(u32) -> Load) -> Curve {
     let mut simulators: Vec<_> = values
         .iter()

@@ -6,16 +6,16 @@ use std::net::Ipv4Addr;
 pub const LISTEN: u16 = 5_001;
 /// Port of the first flow that a host sends; the next ones follow.
 pub const FIRST_PORT: u16 = 10_000;
-/// Most flows that a host can send: a port each.
+/// Maximum number of flows that a host can send: each needs a port.
 pub const MOST_SENDS: usize = 50_000;
 
-/// Address of a host: 10.0.0.1 for the first one.
+/// Returns the address of a host: 10.0.0.1 for the first one.
 pub fn address(host: u32) -> Ipv4Addr {
     let [_, high, middle, low] = (host + 1).to_be_bytes();
     Ipv4Addr::new(10, high, middle, low)
 }
 
-/// Number of the host with this address, if it is one of `hosts`.
+/// Returns the number of the host with this address, if it is one of `hosts`.
 pub fn host_of(address: [u8; 4], hosts: usize) -> Option<usize> {
     let [10, high, middle, low] = address else {
         return None;
@@ -24,14 +24,14 @@ pub fn host_of(address: [u8; 4], hosts: usize) -> Option<usize> {
     number.checked_sub(1).filter(|host| *host < hosts)
 }
 
-/// Hardware address of a host, locally administered: 02:00:00:00:00:01 for the first one.
+/// Returns the hardware address of a host, locally administered: 02:00:00:00:00:01 for the first one.
 pub fn hardware_address(host: u32) -> [u8; 6] {
     let [_, high, middle, low] = (host + 1).to_be_bytes();
     [2, 0, 0, high, middle, low]
 }
 
-/// Port that a host sends its flow `place` from, counted from 0 in the order of starts. `None` where its
-/// ports are used up.
+/// Returns the port from which a host sends flow number `place`, counted from 0 in the order of starts.
+/// `None` if the host has used up its ports.
 pub fn source_port(place: usize) -> Option<u16> {
     let place = u16::try_from(place).ok()?;
     (usize::from(place) < MOST_SENDS).then(|| FIRST_PORT + place)

@@ -13,32 +13,32 @@ use crate::engine::packet::PacketDirection;
 use crate::host::{Crossing, SegmentKind};
 use crate::scenario::Scenario;
 
-/// Time to live of Linux.
+/// Default time to live of Linux.
 const TTL: u8 = 64;
 /// Receive windows are counted in units of 2^7 bytes (RFC 7323 §2), as Linux does with its usual buffers.
 const WINDOW_SHIFT: u8 = 7;
-/// Most payload beside the longest headers in a packet of IPv4.
+/// Maximum payload of an IPv4 packet with the longest headers, bytes.
 pub(super) const MOST_PAYLOAD: u32 = 65_535 - 60 - 20;
-/// Payload is not looked at by anybody, and zero.
+/// Payload of all frames: zeros, because nothing reads it.
 static PAYLOAD: [u8; MOST_PAYLOAD as usize] = [0; MOST_PAYLOAD as usize];
 
-/// What all frames of a run have in common.
+/// Properties that all frames of a run share.
 #[derive(Clone, Debug)]
 pub(super) struct Style {
     mss: u16,
     timestamps: bool,
     sack: bool,
     ecn: bool,
-    /// Receive window, in its units.
+    /// Receive window, in units of 2^[`WINDOW_SHIFT`] bytes.
     window: u16,
 }
 
-/// What a frame has besides the packet.
+/// Properties of a frame that the packet does not state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extra {
     /// Port of the flow at its sender.
     pub(super) port: u16,
-    /// Own clock and that of the other end, milliseconds (RFC 7323 §3).
+    /// Clocks of this end and of the other end, milliseconds (RFC 7323 §3).
     pub(super) timestamps: (u32, u32),
 }
 
@@ -57,7 +57,8 @@ impl Style {
         }
     }
 
-    /// The headers of the packet in place of what `frame` holds. Returns the length of the whole frame.
+    /// Replaces the content of `frame` with the headers of the packet. Returns the length of the whole frame,
+    /// bytes.
     pub(super) fn write(&self, packet: &Crossing, extra: Extra, frame: &mut Vec<u8>) -> usize {
         let payload = &PAYLOAD[..(packet.payload as usize).min(PAYLOAD.len())];
         let [from, to] = [packet.from, packet.to].map(u32::from);
@@ -97,14 +98,14 @@ impl Style {
         let opens = matches!(packet.kind, SegmentKind::Syn | SegmentKind::SynAck);
         // A SYN takes the first sequence number of its direction, which is 0.
         let sequence = if opens { 0 } else { wrapped(packet.offset) };
-        // The window of a SYN has no units yet.
+        // The window of a SYN is not scaled yet.
         let window = if opens { u16::MAX } else { self.window };
         let mut tcp = TcpHeader::new(source, destination, sequence, window);
         tcp.syn = opens;
         tcp.ack = packet.kind != SegmentKind::Syn;
         tcp.psh = packet.is_last;
         tcp.ece = self.ecn && (packet.echoes_mark || opens);
-        // A SYN that asks for ECN has both flags (RFC 3168 §6.1.1).
+        // A SYN that asks for ECN sets both flags (RFC 3168 §6.1.1).
         tcp.cwr = self.ecn && packet.kind == SegmentKind::Syn;
         if tcp.ack {
             tcp.acknowledgment_number = wrapped(packet.acknowledged);
@@ -115,7 +116,7 @@ impl Style {
         tcp
     }
 
-    /// In the order of Linux.
+    /// Returns the TCP options, in the order in which Linux writes them.
     fn options(
         &self,
         packet: &Crossing,
@@ -150,7 +151,7 @@ impl Style {
     }
 }
 
-/// A byte of a flow as a sequence number: the first one is 1, after the SYN.
+/// Returns the sequence number of a byte of a flow: the first byte is 1, after the SYN.
 #[expect(clippy::cast_possible_truncation, reason = "sequence numbers wrap")]
 fn wrapped(byte: u64) -> u32 {
     byte.wrapping_add(1) as u32
@@ -191,7 +192,7 @@ mod tests {
         Scenario::preset("testbed-4x100m").unwrap()
     }
 
-    /// The frame with its payload, and its length.
+    /// Returns the whole frame, with its payload.
     fn written(scenario: &Scenario, packet: &Crossing) -> Vec<u8> {
         let extra = Extra {
             port: 10_007,

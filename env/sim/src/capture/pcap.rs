@@ -1,12 +1,12 @@
-//! Packet captures in the classic format with nanoseconds.
+//! Packet captures in the classic pcap format with nanosecond timestamps.
 
 use std::io::{self, Write};
 
-/// Says that times are in nanoseconds.
+/// Magic number of captures with times in nanoseconds.
 const MAGIC: u32 = 0xa1b2_3c4d;
-/// Longest frame that is kept.
+/// Maximum length of a stored frame, bytes.
 const SNAP_LENGTH: u32 = 65_535;
-/// Ethernet.
+/// Link type: Ethernet.
 const LINK_TYPE: u32 = 1;
 
 /// Writes frames to a capture (draft-ietf-opsawg-pcap).
@@ -37,17 +37,18 @@ impl<W: Write> PcapWriter<W> {
         Ok(())
     }
 
-    /// As [`new`](PcapWriter::new), for those who look at the result later.
+    /// Like [`new`](PcapWriter::new), but returns the writer also on failure, for callers that check the result
+    /// later.
     pub(super) fn started(out: W) -> (PcapWriter<W>, io::Result<()>) {
         let mut writer = PcapWriter { out };
         let result = writer.begin();
         (writer, result)
     }
 
-    /// Writes a frame of `length` bytes that came at this instant; `frame` is all of it or its beginning.
+    /// Writes a frame of `length` bytes that arrived at `at_ns`; `frame` is all of it or its beginning.
     ///
     /// # Errors
-    /// When `out` fails, or the time or the length has no place in the format.
+    /// When `out` fails, or the time or a length does not fit into 32 bits.
     pub fn write(&mut self, at_ns: u64, frame: &[u8], length: usize) -> io::Result<()> {
         let kept = u32::try_from(frame.len()).map_err(io::Error::other)?;
         let length = u32::try_from(length).map_err(io::Error::other)?;
@@ -62,7 +63,7 @@ impl<W: Write> PcapWriter<W> {
         self.out.write_all(frame)
     }
 
-    /// Writes what is still in memory.
+    /// Writes the data that is still buffered.
     ///
     /// # Errors
     /// When the output fails.

@@ -1,4 +1,4 @@
-//! Writes what comes to a simulated switch.
+//! Writes the packets that arrive at a simulated switch to a capture.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -14,18 +14,18 @@ use crate::switch::{SwitchId, SwitchObserver};
 use crate::traffic::Trace;
 use crate::units::Time;
 
-/// Writes every packet that comes to the one switch of a simulation to a capture, when its last bit is
-/// there and before it is admitted, as the testbed does.
+/// Writes every packet that arrives at the one switch of a simulation to a capture. It does so when the last
+/// bit has arrived and before the packet is admitted, as the testbed does.
 ///
-/// A frame has the headers that the packet would have from Linux, with right checksums; its payload, which
-/// is zeros, is left out of the capture (its length is not). The first sequence number of both directions
-/// is 0. What senders of the simulator do not have is not in it: the end of a connection (FIN), and the
-/// answer to an echoed mark (CWR). Timestamps are milliseconds; data echo the latest one that has passed the
-/// switch in the other direction.
+/// A frame has the headers that Linux would give the packet, with correct checksums. The payload, which is
+/// zeros, is left out of the capture, but its length is stated. The first sequence number of both directions
+/// is 0. The capture lacks two things that the simulator's senders do not have: the end of a connection
+/// (FIN), and the answer to an echoed mark (CWR). Timestamps are milliseconds. Data packets echo the latest
+/// timestamp that has passed the switch in the other direction.
 pub struct SwitchCapture<'a> {
     pcap: PcapWriter<&'a mut dyn Write>,
     style: Style,
-    /// By number of the flow: its port, and the latest timestamps from its sender and its receiver.
+    /// Per flow: the port, and the latest timestamps of the sender and of the receiver, milliseconds.
     flows: Vec<(u16, [u32; 2])>,
     frame: Vec<u8>,
     result: io::Result<()>,
@@ -41,11 +41,11 @@ impl fmt::Debug for SwitchCapture<'_> {
 }
 
 impl<'a> SwitchCapture<'a> {
-    /// A capture of a simulation of `trace`, to `out`.
+    /// Creates a capture of a simulation of `trace` that writes to `out`.
     ///
     /// # Errors
-    /// When the scenario has several switches or packets that are none of TCP over Ethernet, or a host sends
-    /// more flows than it has ports. An `out` that fails is told in the [end](SwitchCapture::finish).
+    /// When the scenario has several switches or packets other than TCP over Ethernet, or a host sends more
+    /// flows than it has ports. A failure of `out` is returned by [`finish`](SwitchCapture::finish).
     pub fn new(
         scenario: &Scenario,
         trace: &Trace,
@@ -84,7 +84,7 @@ impl<'a> SwitchCapture<'a> {
     /// Ends the capture.
     ///
     /// # Errors
-    /// When the output has failed at any time; what is there then ends with a whole packet or within one.
+    /// When the output has failed at any time. The capture may then end within a packet.
     pub fn finish(self) -> io::Result<()> {
         self.result?;
         self.pcap.finish()
@@ -110,7 +110,7 @@ impl<'a> SwitchCapture<'a> {
     }
 }
 
-/// Packets must be TCP's, and fit into IPv4.
+/// Checks that all packets are TCP and fit into IPv4.
 fn check(scenario: &Scenario) -> Result<(), SimError> {
     let problem = if scenario.has_rdma() || scenario.has_lossless() {
         "a capture is of TCP over Ethernet; this scenario has RDMA or lossless packets".to_owned()
@@ -125,7 +125,7 @@ fn check(scenario: &Scenario) -> Result<(), SimError> {
     Err(SimError::Network(problem))
 }
 
-/// A clock of 32 bits.
+/// Returns the milliseconds of a 32-bit clock, which wraps.
 #[expect(clippy::cast_possible_truncation, reason = "it wraps")]
 fn milliseconds(time: Time) -> u32 {
     (time.as_ns() / 1_000_000) as u32

@@ -17,36 +17,36 @@ impl EventTime {
     /// The start of the simulation at the hosts.
     pub const ZERO: EventTime = EventTime(0);
 
-    /// The instant at a node; before the start of its clock, its start.
+    /// Returns the time at a node. It is zero before the node's clock starts.
     #[inline]
     pub fn at(self, node: Potential) -> Time {
         Time(self.0.saturating_sub(node.0.0))
     }
 
-    /// The instant at a host.
+    /// Returns the time at a host.
     #[inline]
     pub fn at_host(self) -> Time {
         Time(self.0)
     }
 
-    /// When it is `time` at a host.
+    /// Returns the event time at which it is `time` at a host.
     #[inline]
     pub fn of_host(time: Time) -> EventTime {
         EventTime(time.0)
     }
 
-    /// So much later, at the most at the end of time.
+    /// Adds a delay. Saturates at the end of time.
     pub fn saturating_add(self, delay: Time) -> EventTime {
         EventTime(self.0.saturating_add(delay.0))
     }
 }
 
-/// How far the event time is ahead of the time at a node.
+/// Offset by which the event time is ahead of the time at a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct Potential(pub(crate) Time);
 
 impl Potential {
-    /// Of a node so far away from the hosts.
+    /// Returns the potential of a node with this propagation delay to the hosts.
     pub fn of(propagation: Time) -> Potential {
         Potential(propagation)
     }

@@ -1,17 +1,16 @@
-//! The event queue: what happens next. What every queue of events does is [`Events`]; this file has
-//! that of a single switch, [`EventQueue`], and what it shares with that of a
-//! [fabric](super::fabric).
+//! The event queue. [`Events`] is the interface of all event queues. This file has the one of a single
+//! switch, [`EventQueue`], and the types that it shares with the one of a [fabric](super::fabric).
 //!
 //! Nearly all events are scheduled a constant time ahead. A packet of a given size leaves its sender
 //! after a constant time, and a bit crosses a link in a constant time. Events of one delay fall due
 //! in the order in which they were scheduled, so they wait in a FIFO queue and need no heap. Nearly
 //! all packets have one of two sizes, a full segment or an acknowledgement, and hosts and ports send
 //! at the same rate. That makes six FIFO queues: a port becomes free, a packet of an idle host
-//! reaches a switch, and a busy host goes on with its next packet, each for two sizes. Timers,
+//! reaches a switch, and a busy host continues with its next packet, each for two sizes. Timers,
 //! starts of flows and packets of other sizes wait in a heap.
 //!
 //! **The clock** is the [event time](super::clock). A packet that leaves a switch towards a host is
-//! delivered in the same event. The way from a host to a switch takes two propagation delays.
+//! delivered in the same event. The hop from a host to a switch takes two propagation delays.
 //!
 //! **The next event** is the earliest of seven: the heads of the six FIFO queues and of the heap.
 //! Their due times lie in adjacent words, which are written when a head changes. Their minimum needs
@@ -19,7 +18,7 @@
 //!
 //! **Simultaneous events** run in the order in which they were scheduled. Of two events that are due
 //! at the same time, the one with the longer delay was scheduled earlier. So the rank of the delay
-//! decides, which is kept in the lowest bits of the due time; no sequence number is needed. The rank
+//! decides. It is stored in the lowest bits of the due time, so no sequence number is needed. The rank
 //! also tells in which queue the event waits.
 //!
 //! Events hold the number of a packet, not the packet: copying packets between queues costs more
@@ -36,23 +35,23 @@ use super::packet::{PacketId, SizeClass};
 use super::topology::{Neighbour, SwitchId};
 use crate::units::Time;
 
-/// What an event is about: a packet, and the host or switch that sends it.
+/// Subject of an event: a packet, and the host or switch that sends it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Subject {
     pub(crate) packet: PacketId,
-    /// A host, or a [switch](Subject::of_switch). Where there is one switch, hosts may have any
+    /// A host, or a [switch](Subject::of_switch). In a network of one switch, hosts may have any
     /// number.
     pub(crate) sender: u16,
-    /// What made the host begin to send it, or in a network of several switches the other end of a
-    /// switch's line.
+    /// Rank of the event that made the host begin to send the packet. In a network of several switches:
+    /// the other end of a switch's line.
     note: u16,
 }
 
 impl Subject {
-    /// Marks switches among senders.
+    /// Bit that marks switches among senders.
     const SWITCH: u16 = 1 << 15;
 
-    /// A packet that a host sends; `rank` is that of what made it begin.
+    /// Returns the subject of a packet that a host sends; `rank` is that of the event that made it begin.
     #[inline(always)]
     pub(crate) fn of_host(host: u16, packet: PacketId, rank: TieRank) -> Subject {
         Subject {
@@ -62,7 +61,7 @@ impl Subject {
         }
     }
 
-    /// A packet that a switch sends.
+    /// Returns the subject of a packet that a switch sends.
     #[inline(always)]
     pub(crate) fn of_switch(switch: SwitchId, packet: PacketId) -> Subject {
         Subject {
@@ -72,7 +71,7 @@ impl Subject {
         }
     }
 
-    /// A packet that a switch of several sends to its neighbour.
+    /// Returns the subject of a packet that a switch of a fabric sends to its neighbour.
     #[inline(always)]
     pub(crate) fn of_line(switch: SwitchId, packet: PacketId, to: Neighbour) -> Subject {
         Subject {
@@ -85,20 +84,20 @@ impl Subject {
         }
     }
 
-    /// What made the host begin to send the packet.
+    /// Returns the rank of the event that made the host begin to send the packet.
     #[inline(always)]
     fn rank(self) -> TieRank {
         TieRank(self.note)
     }
 
-    /// The sender, if it is a switch.
+    /// Returns the sender if it is a switch.
     #[inline(always)]
     pub(crate) fn sending_switch(self) -> Option<SwitchId> {
         let number = self.sender ^ Subject::SWITCH;
         (number < Subject::SWITCH).then_some(SwitchId(number))
     }
 
-    /// The switch that a switch of several sends the packet to; none if that is a host.
+    /// Returns the switch to which a switch of a fabric sends the packet; `None` if the receiver is a host.
     #[inline(always)]
     pub(crate) fn receiving_switch(self) -> Option<SwitchId> {
         let number = self.note ^ Subject::SWITCH;
@@ -106,30 +105,30 @@ impl Subject {
     }
 }
 
-/// Rank of an event among simultaneous events at a host: what was scheduled earlier runs first.
+/// Rank of an event among simultaneous events at a host: events that were scheduled earlier run first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct TieRank(u16);
 
 impl TieRank {
-    /// Before any delivery.
+    /// Rank before any delivery.
     pub(crate) const FIRST: TieRank = TieRank(0);
-    /// After any delivery.
+    /// Rank after any delivery.
     pub(crate) const LAST: TieRank = TieRank(u16::MAX);
 }
 
-/// The ranks of events at hosts, by the delay with which they were scheduled.
+/// Ranks of events at hosts, by the delay with which they were scheduled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TieRanks {
     delays: [Time; 4],
-    /// Of the end of a transmission, by common size.
+    /// Rank of the end of a transmission, by common size.
     sent: [TieRank; 2],
-    /// Of a delivery, by common size.
+    /// Rank of a delivery, by common size.
     delivered: [TieRank; 2],
 }
 
 impl TieRanks {
-    /// From the delays with which ends of transmission and deliveries are scheduled, by common
-    /// size.
+    /// Computes the ranks from the delays with which ends of transmission and deliveries are scheduled, by
+    /// common size.
     pub(crate) fn new(sent: [Time; 2], delivered: [Time; 2]) -> TieRanks {
         let mut ranks = TieRanks {
             delays: [sent[0], sent[1], delivered[0], delivered[1]],
@@ -141,13 +140,13 @@ impl TieRanks {
         ranks
     }
 
-    /// The rank of an event that was scheduled with this delay.
+    /// Returns the rank of an event that was scheduled with this delay.
     fn after(&self, delay: Time) -> TieRank {
         let longer = self.delays.iter().filter(|&&known| known > delay);
         TieRank(1 + longer.map(|_| 1).sum::<u16>())
     }
 
-    /// The end of a transmission.
+    /// Returns the rank of the end of a transmission.
     #[inline(always)]
     pub(crate) fn sent(&self, class: SizeClass, transmission: Time) -> TieRank {
         match class.common() {
@@ -156,29 +155,29 @@ impl TieRanks {
         }
     }
 
-    /// The delivery of a packet; that of an unusual size counts as an acknowledgement's.
+    /// Returns the rank of a packet's delivery. A packet of unusual size counts as an acknowledgement.
     #[inline(always)]
     pub(crate) fn delivered(&self, class: SizeClass) -> TieRank {
         self.delivered[usize::from(class.common().unwrap_or(1))]
     }
 }
 
-/// When an event is due, and its rank among simultaneous ones.
+/// Due time of an event, and its rank among simultaneous ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Due(u64);
 
 const RANK_BITS: u32 = 4;
 
-/// The last instant an event can be due at: thirteen days.
+/// The last instant at which an event can be due: thirteen days.
 pub(super) const LAST_INSTANT: EventTime = EventTime((u64::MAX >> RANK_BITS) - 1);
 
-/// No event is run after this instant, so that what an event schedules can still be expressed: the
-/// longest delay in a FIFO queue is two propagation delays of 100 s and a transmission of less than
-/// a second.
+/// No event is run after this instant, so that the events that an event schedules can still be expressed.
+/// The longest delay in a FIFO queue is two propagation delays of 100 s and a transmission of less than a
+/// second.
 pub(crate) const HORIZON: EventTime = EventTime(LAST_INSTANT.0 - Time::from_ms(1_000_000).0);
 
 impl Due {
-    /// After all events.
+    /// Later than all events.
     pub(super) const NEVER: Due = Due(u64::MAX);
 
     #[inline]
@@ -186,7 +185,7 @@ impl Due {
         Due(time.0 << RANK_BITS | u64::from(rank))
     }
 
-    /// As [`new`](Due::new); later than [`LAST_INSTANT`] is never.
+    /// Like [`new`](Due::new), but returns [`NEVER`](Due::NEVER) for instants after [`LAST_INSTANT`].
     fn saturating(time: EventTime, rank: u8) -> Due {
         if time > LAST_INSTANT {
             Due::NEVER
@@ -206,45 +205,45 @@ impl Due {
     }
 }
 
-/// Where events wait.
+/// Queues in which events wait.
 pub(crate) mod source {
-    /// A port becomes free, by size of what it has sent.
+    /// A port becomes free, by the size of the packet that it has sent.
     pub(crate) const FREE: u8 = 0;
     pub(crate) const FREE_OF_ACK: u8 = 1;
     /// A packet of a host that was idle reaches the switch, by size.
     pub(crate) const ARRIVAL: u8 = 2;
     pub(crate) const ARRIVAL_OF_ACK: u8 = 3;
-    /// A busy host goes on, by size of the packet: a FIFO host's next packet reaches the switch; a
+    /// A busy host continues, by size of the packet: a FIFO host's next packet reaches the switch, or a
     /// fair host is free to choose its next packet.
     pub(crate) const NEXT: u8 = 4;
     pub(crate) const NEXT_OF_ACK: u8 = 5;
-    /// Waits in the heap.
+    /// The event waits in the heap.
     pub(crate) const IRREGULAR: u8 = 6;
 }
 
 use source::{ARRIVAL, FREE, IRREGULAR, NEXT};
 
 const QUEUES: u8 = 6;
-/// How many as a length.
+/// Number of FIFO queues, as a length.
 const LENGTH: usize = QUEUES as usize;
 
 /// Delays of the events that wait in FIFO queues.
 #[derive(Clone, Copy, Debug)]
 pub struct Delays {
-    /// Transmission time of a full segment and of an acknowledgement, on links of hosts.
+    /// Transmission times of a full segment and of an acknowledgement, on links of hosts.
     pub(crate) transmission: [Time; 2],
-    /// The same on links between switches.
+    /// The same transmission times on links between switches.
     pub(crate) of_fabric: [Time; 2],
-    /// From one end of a link to the other.
+    /// Delay from one end of a link to the other.
     pub(crate) propagation: Time,
-    /// How long before a delivery it is scheduled, by the size of the packet.
+    /// Time from the scheduling of a delivery to the delivery, by the size of the packet.
     pub(crate) delivery: [Time; 2],
-    /// Hosts choose their next packet when their link is free.
+    /// True if hosts choose their next packet when their link is free.
     pub(crate) fair_hosts: bool,
 }
 
 impl Delays {
-    /// Ahead of the event that schedules it.
+    /// Returns the delay from the scheduling of an event to the event, by queue.
     fn ahead(&self, queue: u8) -> Time {
         let transmission = self.transmission[usize::from(queue % 2)];
         match queue - queue % 2 {
@@ -253,7 +252,7 @@ impl Delays {
         }
     }
 
-    /// How long before it falls due an event is scheduled in principle: when its sender begins to
+    /// Returns the delay that ranks the events of a queue: from the instant at which the sender begins to
     /// send.
     fn since_cause(&self, queue: u8) -> Time {
         let transmission = self.transmission[usize::from(queue % 2)];
@@ -264,8 +263,8 @@ impl Delays {
         }
     }
 
-    /// A fair host that becomes free chooses among what was delivered before. Deliveries happen
-    /// where ports become free, so it is ranked among those.
+    /// Returns the delay that ranks a fair host that becomes free. It chooses among packets that were
+    /// delivered before. Deliveries happen when ports become free, so it is ranked among those events.
     fn rank_among_deliveries(&self, transmission: Time) -> Time {
         let longest = self.delivery.iter().zip(self.transmission);
         let later = longest.filter(|(delivery, _)| **delivery < transmission);
@@ -276,16 +275,16 @@ impl Delays {
     }
 }
 
-/// What a pause frame does where it arrives.
+/// Effect of a pause frame at its receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PauseEffect {
-    /// The host or switch.
+    /// The host or switch that receives the frame.
     pub(crate) node: u16,
     pub(crate) is_switch: bool,
     pub(crate) priority: u8,
-    /// The port of a switch that the frame came by.
+    /// The port of a switch by which the frame arrived.
     pub(crate) port: u16,
-    /// For how long, in times of 512 bits; 0 resumes.
+    /// Duration, in units of 512 bit times; 0 resumes.
     pub(crate) quanta: u16,
 }
 
@@ -301,11 +300,11 @@ pub enum Timer {
     /// A retransmission timer may have expired; it is read when the event falls due, so that
     /// restarting a timer costs nothing.
     Retransmission(u32),
-    /// A host takes a packet that has reached it before.
+    /// A host takes a packet that has arrived earlier.
     Delivery(u16),
     /// A flow sends its first data.
     Begin(u32),
-    /// A SYN may have been lost; the number of SYNs sent before.
+    /// A SYN may have been lost; the values are the flow and the number of SYNs sent before.
     Syn(u32, u8),
     /// A SYN-ACK may have been lost.
     SynAck(u32),
@@ -313,25 +312,25 @@ pub enum Timer {
     DelayedAck(u32),
     /// A paced flow may send its next segment.
     Pace(u32),
-    /// The control loop asked to be woken; its tag.
+    /// The control loop asked to be woken; the value is the tag of the alarm.
     Alarm(u64),
     /// A pause frame takes effect.
     Pause(PauseEffect),
     /// A pause ends by itself.
     PauseEnds(PauseEffect),
-    /// A switch may have to repeat a pause; the switch, and the queue that pauses.
+    /// A switch may have to repeat a pause; the values are the switch and the queue that pauses.
     PauseAgain(u16, u16),
     /// Queues may have been paused for too long.
     Watchdog,
-    /// What happens from here on counts.
+    /// The measurement window begins.
     WindowOpens,
-    /// What happens from here on does not count.
+    /// The measurement window ends.
     WindowCloses,
 }
 
 impl Timer {
-    /// Whether what it waits for was set longer before than a packet takes from node to node,
-    /// although the event itself may have been renewed since.
+    /// Returns true if the timeout was set longer ago than a packet takes from node to node, although
+    /// the event itself may have been renewed since.
     pub(super) fn was_set_long_before(&self) -> bool {
         matches!(
             self,
@@ -340,7 +339,7 @@ impl Timer {
     }
 }
 
-/// An event of the heap: of simultaneous ones, the longer delay, then the sequence number, decide.
+/// An event of the heap. The longer delay, then the sequence number, order simultaneous ones.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     due: Due,
@@ -385,23 +384,23 @@ pub enum Irregular {
 
 /// All pending events. Simultaneous ones fall due in the order in which they were scheduled.
 pub trait Events: Clone + Debug {
-    /// None pending.
+    /// Returns a queue without pending events.
     fn new(delays: Delays) -> Self;
 
-    /// When the next event is due, and where it waits. Complexity: O(1).
+    /// Returns when the next event is due; its rank tells where it waits. Complexity: O(1).
     fn next(&self) -> Due;
 
-    /// Where the event waits that is [next](Events::next).
+    /// Returns the queue in which the [next](Events::next) event waits.
     fn source(&self, due: Due) -> u8;
 
-    /// Takes the event that has fallen due there. Complexity: O(1).
+    /// Takes the event that has fallen due in the queue `source`. Complexity: O(1).
     fn take(&mut self, source: u8) -> Subject;
 
-    /// Takes what has fallen due at an irregular time.
+    /// Takes the start or timer that has fallen due.
     fn take_irregular(&mut self) -> Irregular;
 
-    /// A sender that was idle begins to send a packet now, which takes `transmission`; its last bit
-    /// reaches the far end of the line one propagation delay after that.
+    /// Schedules the arrival of a packet that an idle sender begins to send now. Sending takes
+    /// `transmission`; the last bit reaches the far end of the line one propagation delay later.
     fn arrive(
         &mut self,
         now: EventTime,
@@ -411,9 +410,9 @@ pub trait Events: Clone + Debug {
         subject: Subject,
     );
 
-    /// A fair host, or a port of a switch of several, begins to send a packet now, which takes
-    /// `transmission`: it will be free, and one propagation delay after that the last bit reaches the
-    /// far end of the line.
+    /// Schedules both events of a packet that a fair host, or a port of a fabric's switch, begins to send
+    /// now. The sender is free after `transmission`; the last bit reaches the far end of the line one
+    /// propagation delay later.
     fn cross(
         &mut self,
         now: EventTime,
@@ -423,16 +422,16 @@ pub trait Events: Clone + Debug {
         subject: Subject,
     );
 
-    /// A port of a single switch begins to send a packet now, and will be free.
+    /// Schedules the end of transmission of a packet that a port of a single switch begins to send now.
     fn free_port(&mut self, now: EventTime, transmission: Time, class: SizeClass, subject: Subject);
 
-    /// Takes the packet that reaches a switch next; `next` is where hosts that go on wait.
-    /// Where packets reach it simultaneously, their hosts began to send them simultaneously, and
-    /// what made them do so decides.
+    /// Takes the packet that reaches a switch next; `next` is the queue of busy hosts. If packets reach the
+    /// switch simultaneously, their hosts began to send them simultaneously. Then the events that made the
+    /// hosts begin decide the order.
     fn take_arrival(&mut self, next: u8) -> Subject;
 
-    /// A packet reaches the switch whose host began to send it when the one that arrives now had
-    /// left: one `transmission` after that one.
+    /// Schedules the arrival at the switch of a packet whose host began to send it when the packet that
+    /// arrives now had left. It arrives one `transmission` after that packet.
     fn arrive_next(
         &mut self,
         now: EventTime,
@@ -441,31 +440,31 @@ pub trait Events: Clone + Debug {
         subject: Subject,
     );
 
-    /// The next flow to start.
+    /// Sets the start of the next flow; `None` if there is none.
     fn set_start(&mut self, start: Option<Time>);
 
     /// Schedules a timer. Complexity: O(log n) in the number of pending timers.
     fn set_timer(&mut self, now: EventTime, delay: Time, timer: Timer);
 
-    /// Packets that have an event at the switch, or host, that they reach next.
+    /// Returns the packets that have an event at the switch, or host, that they reach next.
     fn arriving(&self) -> impl Iterator<Item = Subject>;
 
-    /// Packets that a port is sending.
+    /// Returns the packets that a port is sending.
     fn in_service(&self) -> impl Iterator<Item = Subject>;
 }
 
 /// The events of a single switch and its hosts.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
-    /// When each candidate is due.
+    /// Due time of each candidate.
     heads: [Due; LENGTH + 1],
-    /// For each FIFO queue, what is added to the present, its rank included.
+    /// Delay of each FIFO queue, with its rank, that is added to the current time.
     ahead: [u64; LENGTH],
-    /// By rank.
+    /// Queue in which an event waits, by rank.
     sources: [u8; 1 << RANK_BITS],
     queues: [FixedDelayQueue; LENGTH],
     timers: BinaryHeap<Reverse<Entry>>,
-    /// Timers ever set.
+    /// Number of timers ever set.
     sequence: u64,
     start: Due,
     delays: Delays,
@@ -478,7 +477,7 @@ impl Events for EventQueue {
         let mut ahead = [0; LENGTH];
         let mut sources = [IRREGULAR; 1 << RANK_BITS];
         for (place, queue) in (0..QUEUES).zip(order) {
-            // Even ranks are left to the heap.
+            // The heap uses the even ranks.
             let rank = 2 * place + 1;
             let delay = EventTime(delays.ahead(queue).0);
             ahead[usize::from(queue)] = Due::new(delay, rank).0;
@@ -514,7 +513,7 @@ impl Events for EventQueue {
         subject
     }
 
-    /// Of simultaneous events a start comes first.
+    /// Takes a start before simultaneous timers.
     fn take_irregular(&mut self) -> Irregular {
         let is_start = self.start == self.heads[usize::from(IRREGULAR)];
         let timer = match is_start {
@@ -657,7 +656,7 @@ impl EventQueue {
         of_idle.rank() < of_busy.rank()
     }
 
-    /// `since_cause` is the delay that ranks it among simultaneous events.
+    /// Schedules a timer. `since_cause` is the delay that ranks it among simultaneous events.
     #[cold]
     #[inline(never)]
     fn set(&mut self, now: EventTime, delay: Time, since_cause: Time, timer: Timer) {

@@ -2,9 +2,9 @@
 //!
 //! Every node has the same clock, and a packet has two events on every line: its sender is free, and
 //! its last bit reaches the far end. Simultaneous events run in the order in which they were
-//! scheduled, as in ns-3: they are numbered. What matters is the order at one switch of packets that
-//! have come different ways, and how they compare with its own ports; with one clock and numbers it
-//! follows, however far back the ways met.
+//! scheduled, as in ns-3: they are numbered. The order that matters is that of packets that reach one
+//! switch on different paths, and of events at its own ports. One clock and the numbers determine it,
+//! however far back the paths met.
 //!
 //! As with a [single switch](super::event::EventQueue), nearly all events are scheduled one of a few
 //! constant times ahead and wait in FIFO queues. The second event of a packet follows the first one
@@ -21,21 +21,21 @@ use super::link::Line;
 use super::packet::SizeClass;
 use crate::units::Time;
 
-/// Where events wait: in the lane `2 * line + size`, or in the heap.
+/// Queues in which events wait: the delay line `2 * line + size`, or the heap.
 pub(crate) mod source {
-    /// A sender becomes free; the number of its lane is added.
+    /// A sender becomes free; the number of the delay line is added.
     pub(crate) const FREE: u8 = 0;
-    /// A packet reaches the far end of its line; the number of its lane is added.
+    /// A packet reaches the far end of its line; the number of the delay line is added.
     pub(crate) const REACH: u8 = 4;
-    /// Waits in the heap.
+    /// The event waits in the heap.
     pub(crate) const IRREGULAR: u8 = 8;
 }
 
 use source::{FREE, IRREGULAR, REACH};
 
-/// Lanes.
+/// Number of delay lines.
 const LANES: usize = REACH as usize;
-/// Candidates for the next event.
+/// Number of candidates for the next event.
 const CANDIDATES: usize = IRREGULAR as usize + 1;
 
 /// An event of the heap.
@@ -68,19 +68,19 @@ impl Ord for Entry {
 /// All pending events of a network, in the order of their times and numbers.
 #[derive(Clone, Debug)]
 pub struct FabricEvents {
-    /// When each candidate is due.
+    /// Due time of each candidate.
     heads: [Moment; CANDIDATES],
-    /// The earliest of them. It is found before the event that was taken last is run, not after it: so
-    /// the processor knows early what comes next, which it guesses wrongly most of the time.
+    /// The earliest of `heads`. It is found before the event that was taken last is run, not after it. So
+    /// the processor knows early which event comes next; its prediction is wrong most of the time.
     first: Moment,
-    /// For each lane, how long a packet occupies its line.
+    /// Time that a packet occupies its line, picoseconds, by delay line.
     transmissions: [u64; LANES],
     lanes: [Lane; LANES],
     timers: BinaryHeap<Reverse<Entry>>,
-    /// Events ever scheduled.
+    /// Number of events ever scheduled.
     scheduled: u64,
     start: Moment,
-    /// How much later than a packet's first event each of its events is, in time and number.
+    /// Delays of a packet's two events relative to its first event, in time and number.
     delays: [Moment; 2],
 }
 
@@ -144,7 +144,8 @@ impl Events for FabricEvents {
         timer.map_or(Irregular::Start, |entry| Irregular::Timer(entry.0.timer))
     }
 
-    /// Hosts that are not told when their line is free belong to a single switch.
+    /// Schedules the arrival of a packet of unusual size. Other packets [cross](Events::cross): only hosts of a
+    /// single switch are not told when their line is free.
     fn arrive(
         &mut self,
         now: EventTime,
@@ -176,14 +177,15 @@ impl Events for FabricEvents {
             time: now.0 + self.transmissions[at],
             order: self.order(FREE + lane),
         };
-        // The number of its arrival.
+        // The arrival takes the next number.
         self.scheduled += 1;
         self.lanes[at].push(free, subject);
         self.offer(FREE + lane, free.after(self.delays[LEAVING]));
         self.offer(REACH + lane, free.after(self.delays[ARRIVING]));
     }
 
-    /// Ports of a single switch alone do not tell when their packets arrive.
+    /// Schedules the end of a transmission. Fabrics do not use it: only ports of a single switch schedule no
+    /// arrivals.
     fn free_port(
         &mut self,
         now: EventTime,
@@ -209,7 +211,7 @@ impl Events for FabricEvents {
         self.set(now, transmission, Timer::Arrival(subject));
     }
 
-    /// Starts were all scheduled before anything else.
+    /// Sets the next start. Starts precede simultaneous events, because they were scheduled first.
     fn set_start(&mut self, start: Option<Time>) {
         self.start = start.map_or(Moment::NEVER, |start| Moment {
             time: start.0,

@@ -2,14 +2,14 @@
 
 use super::event::{Due, Subject};
 
-/// A queue of events in a buffer whose length is a power of two. Behind the last event lies one
-/// that is due never, so that nobody asks whether the line is empty.
+/// A queue of events in a ring buffer whose length is a power of two. A sentinel that is never due
+/// follows the last event, so that no check for an empty queue is needed.
 #[derive(Clone, Debug)]
 pub(super) struct FixedDelayQueue {
     slots: Vec<(Due, Subject)>,
-    /// Events ever taken.
+    /// Number of events ever taken.
     head: usize,
-    /// Events ever scheduled.
+    /// Number of events ever scheduled.
     tail: usize,
 }
 
@@ -24,11 +24,11 @@ impl Default for FixedDelayQueue {
 }
 
 impl FixedDelayQueue {
-    /// Complexity: O(1), amortised.
+    /// Adds an event at the end. Complexity: O(1), amortised.
     #[inline(always)]
     pub(super) fn push(&mut self, due: Due, subject: Subject) {
         debug_assert!(self.iter().last().is_none_or(|last| last.0 <= due));
-        // One slot more for the end.
+        // The sentinel needs one more slot.
         if self.tail + 1 - self.head == self.slots.len() {
             self.grow();
         }
@@ -51,7 +51,7 @@ impl FixedDelayQueue {
         (subject, slots[self.head & mask].0)
     }
 
-    /// The subject of the first event.
+    /// Returns the subject of the first event.
     #[inline]
     pub(super) fn front(&self) -> Subject {
         self.slots[self.head & (self.slots.len() - 1)].1

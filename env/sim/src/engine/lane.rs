@@ -1,30 +1,31 @@
-//! Packets on their way over lines of one kind: when their senders are free, and when they arrive.
+//! Delay lines: packets in flight over links of one kind, with the times at which their senders become
+//! free and at which they arrive.
 
 use super::event::Subject;
 
-/// When an event is due, and its place among simultaneous ones.
+/// Due time of an event, and its place among simultaneous ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Moment {
     pub(super) time: u64,
-    /// Number of the event, behind a bit that is not set for what was scheduled long before, and
-    /// before four that tell where it waits.
+    /// Number of the event. The bit above it is clear if the event was scheduled long before. The four bits
+    /// below it tell where the event waits.
     pub(super) order: u64,
 }
 
 impl Moment {
-    /// After all events; so far from the end of time that a delay can be added.
+    /// Later than all events, but far enough from the end of time that a delay can be added.
     pub(super) const NEVER: Moment = Moment {
         time: u64::MAX / 2,
         order: 0,
     };
 
-    /// Behind all that was scheduled long before.
+    /// Bit that orders an event behind all events that were scheduled long before.
     pub(super) const RECENT: u64 = 1 << 63;
 
-    /// From one number to the next.
+    /// Difference between one event number and the next.
     pub(super) const NUMBER: u64 = 1 << 4;
 
-    /// The earlier of two, found without a branch.
+    /// Returns the earlier of two moments, without a branch.
     #[inline(always)]
     #[expect(
         clippy::cast_possible_truncation,
@@ -39,7 +40,7 @@ impl Moment {
         }
     }
 
-    /// So much later, and so much further back among simultaneous events.
+    /// Adds a delay, and an offset to the place among simultaneous events.
     #[inline(always)]
     pub(super) fn after(self, delay: Moment) -> Moment {
         Moment {
@@ -49,21 +50,21 @@ impl Moment {
     }
 }
 
-/// Reads a [`Lane`] when a packet has left its sender.
+/// Reader of a [`Lane`] that takes a packet when it has left its sender.
 pub(super) const LEAVING: usize = 0;
-/// Reads it when the packet has arrived.
+/// Reader of a [`Lane`] that takes a packet when it has arrived.
 pub(super) const ARRIVING: usize = 1;
 
-/// Packets of one size on lines of one kind, in the order in which they were sent: a ring buffer
-/// that is read twice, when a packet has left its sender and when it has arrived. Behind the last
-/// packet lies one that leaves never, so that nobody asks whether the lane is empty.
+/// A delay line: packets of one size on links of one kind, in the order in which they were sent. This ring
+/// buffer is read twice, when a packet has left its sender and when it has arrived. A sentinel that never
+/// leaves follows the last packet, so that no check for an empty buffer is needed.
 #[derive(Clone, Debug)]
 pub(super) struct Lane {
-    /// As many as a power of two.
+    /// Ring buffer; its length is a power of two.
     slots: Vec<(Moment, Subject)>,
-    /// Packets that have ever left their senders, and that have ever arrived.
+    /// Number of packets that have ever left their senders, and that have ever arrived.
     read: [usize; 2],
-    /// Packets that were ever sent.
+    /// Number of packets that were ever sent.
     sent: usize,
 }
 
@@ -78,7 +79,8 @@ impl Default for Lane {
 }
 
 impl Lane {
-    /// A sender begins to send a packet and is free at that moment. Complexity: O(1), amortised.
+    /// Adds a packet that a sender begins to send; the sender is free at the moment `free`. Complexity: O(1),
+    /// amortised.
     #[inline(always)]
     pub(super) fn push(&mut self, free: Moment, subject: Subject) {
         debug_assert!(
@@ -86,7 +88,7 @@ impl Lane {
                 .last()
                 .is_none_or(|last| last.0 <= free)
         );
-        // One slot more for the end.
+        // The sentinel needs one more slot.
         if self.sent + 1 - self.read[ARRIVING] == self.slots.len() {
             self.grow();
         }
@@ -97,7 +99,7 @@ impl Lane {
         slots[self.sent & mask].0 = Moment::NEVER;
     }
 
-    /// The packet that is next for a reader, and when the one behind it leaves or has left its
+    /// Takes the next packet for a reader. Also returns when the packet behind it leaves, or has left, its
     /// sender.
     #[inline(always)]
     pub(super) fn take(&mut self, reader: usize) -> (Subject, Moment) {
@@ -110,17 +112,17 @@ impl Lane {
         (subject, slots[*read & mask].0)
     }
 
-    /// Packets that their senders are sending.
+    /// Returns the packets that have not left their senders.
     pub(super) fn being_sent(&self) -> impl Iterator<Item = Subject> {
         self.subjects(LEAVING).map(|entry| entry.1)
     }
 
-    /// Packets that have not arrived.
+    /// Returns the packets that have not arrived.
     pub(super) fn crossing(&self) -> impl Iterator<Item = Subject> {
         self.subjects(ARRIVING).map(|entry| entry.1)
     }
 
-    /// What lies ahead of a reader.
+    /// Returns the packets that a reader has not taken yet.
     fn subjects(&self, reader: usize) -> impl Iterator<Item = (Moment, Subject)> {
         let mask = self.slots.len() - 1;
         (self.read[reader]..self.sent).map(move |index| self.slots[index & mask])
@@ -160,7 +162,7 @@ mod tests {
         Subject::of_line(SwitchId(1), packet as PacketId, Neighbour::Host(2))
     }
 
-    /// Many packets leave before the first one arrives, and the ring grows and turns meanwhile.
+    /// Many packets leave before the first one arrives, and the ring grows and wraps meanwhile.
     #[test]
     fn a_lane_is_read_twice_and_keeps_its_order() {
         let mut lane = Lane::default();

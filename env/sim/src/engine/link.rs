@@ -1,10 +1,10 @@
-//! Links: how long packets take.
+//! Links: rates, delays and transmission times.
 
 use super::packet::{Packet, SizeClass};
 use crate::scenario::Scenario;
 use crate::units::{Rate, Time};
 
-/// What a link connects.
+/// Kind of a link, by the nodes that it connects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Line {
     /// A host and a switch.
@@ -13,30 +13,30 @@ pub enum Line {
     Fabric,
 }
 
-/// How fast the links of a kind are.
+/// Speed of the links of a kind.
 #[derive(Clone, Copy, Debug)]
 struct Speed {
     rate: Rate,
-    /// How long the packets of the common sizes take.
+    /// Transmission times of the packets of the common sizes.
     common: [Time; 2],
 }
 
-/// The size of a packet in a valid scenario: at most 65,535 bytes.
+/// Converts the size of a packet in a valid scenario: at most 65,535 bytes.
 pub(crate) fn wire_bytes(bytes: impl TryInto<u16>) -> u16 {
     let bytes = bytes.try_into().ok();
     bytes.expect("a valid scenario has packets of at most 65,535 bytes")
 }
 
-/// All links: full duplex, of one delay; those between switches have a rate of their own.
+/// All links: full duplex, with one delay. Links between switches have a separate rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Links {
     pub(crate) propagation: Time,
     /// Preamble and inter-frame gap of every packet, bytes.
     overhead_bytes: u64,
-    /// The sizes that nearly all packets have: a full data packet and an acknowledgement, of the
-    /// transport of flows of no special class.
+    /// Sizes that nearly all packets have: a full data packet and an acknowledgement, of the default
+    /// transport of the scenario.
     common_bytes: [u16; 2],
-    /// By [`Line`].
+    /// Speeds, by [`Line`].
     speeds: [Speed; 2],
 }
 
@@ -59,17 +59,17 @@ impl Links {
         }
     }
 
-    /// Rate of the links of a kind.
+    /// Returns the rate of the links of a kind.
     pub(crate) fn rate(&self, line: Line) -> Rate {
         self.speeds[line as usize].rate
     }
 
-    /// Transmission times of a full data packet and of an acknowledgement.
+    /// Returns the transmission times of a full data packet and of an acknowledgement.
     pub(crate) fn common_transmissions(&self, line: Line) -> [Time; 2] {
         self.speeds[line as usize].common
     }
 
-    /// Whether a packet takes one of the two common transmission times.
+    /// Returns the class of a packet size: one of the two common sizes, or odd.
     #[inline]
     pub(crate) fn size_class(&self, wire_bytes: u16) -> SizeClass {
         if wire_bytes == self.common_bytes[0] {
@@ -81,7 +81,7 @@ impl Links {
         }
     }
 
-    /// How long a line is busy with the packet.
+    /// Returns the time that the packet occupies a line.
     #[inline]
     pub(crate) fn transmission(&self, line: Line, packet: &Packet) -> Time {
         let speed = &self.speeds[line as usize];

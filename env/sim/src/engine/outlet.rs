@@ -1,27 +1,27 @@
-//! What the ports of a network lead to, looked up instead of computed.
+//! Lookup table of the neighbours of all ports of a network.
 
 use super::link::Line;
 use super::topology::{Neighbour, SwitchId, Topology};
 
-/// A port's line and what is at its other end.
+/// A port's line and the node at its other end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Outlet {
-    /// The port of the switch at the other end that leads back; 0 of a host.
+    /// Port of the switch at the other end that leads back; 0 if a host is there.
     pub(crate) back: u16,
     pub(crate) line: Line,
     pub(crate) to: Neighbour,
 }
 
-/// The ports of all switches; none where there is one switch, whose ports need no lookup.
+/// The ports of all switches. Empty for a single switch, whose ports need no lookup.
 #[derive(Clone, Debug)]
 pub(crate) struct Outlets {
-    /// Of each switch, the place of its first port.
+    /// Place of each switch's first port in `ports`.
     first: Box<[usize]>,
     ports: Box<[Outlet]>,
 }
 
 impl Outlets {
-    /// Those of a network of so many switches.
+    /// Builds the table of a network with this number of switches.
     pub(crate) fn of<T: Topology>(topology: &T, switches: usize) -> Outlets {
         let (mut first, mut ports) = (Vec::new(), Vec::new());
         let switches = (0..u16::MAX).take(if T::IS_FABRIC { switches } else { 0 });
@@ -39,14 +39,15 @@ impl Outlets {
         }
     }
 
-    /// What a port leads to.
+    /// Returns the line and the neighbour of a port.
     #[inline(always)]
     pub(crate) fn at(&self, switch: SwitchId, port: usize) -> Outlet {
         self.ports[self.first[switch.index()] + port]
     }
 }
 
-/// The port at the other end of a link. Of parallel links the first leads to the first, and so on.
+/// Returns the port at the other end of a link. The n-th of several parallel links leads to the n-th port
+/// there.
 fn port_back<T: Topology>(topology: &T, at: SwitchId, port: usize) -> u16 {
     let Neighbour::Switch(to) = topology.neighbour(at, port) else {
         return 0;

@@ -1,11 +1,11 @@
-//! Packets, where they are kept and how they queue.
+//! Packets, the store that holds them, and their queues.
 
 use std::ops::{Index, IndexMut};
 
 use super::telemetry::{RecordStore, RecordsHandle};
 use crate::units::Time;
 
-/// What a packet is for.
+/// Kind of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PacketKind {
     /// A data segment.
@@ -14,7 +14,7 @@ pub(crate) enum PacketKind {
     Ack,
     /// The first packet of the handshake (RFC 9293 §3.5).
     Syn,
-    /// Its answer.
+    /// The answer to a SYN.
     SynAck,
     /// The third packet of the handshake.
     HandshakeAck,
@@ -23,21 +23,21 @@ pub(crate) enum PacketKind {
     Pause,
 }
 
-/// What a pause frame says: the priority, and for how long, in times of 512 bits.
+/// Content of a pause frame: the priority, and the duration in units of 512 bit times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PauseNote {
     pub(crate) priority: u8,
-    /// 0 resumes.
+    /// Duration of the pause; 0 resumes.
     pub(crate) quanta: u16,
 }
 
 impl PauseNote {
-    /// As the sequence number of a packet.
+    /// Encodes the note as the sequence number of a packet.
     pub(crate) fn to_sequence(self) -> u32 {
         u32::from(self.priority) << 16 | u32::from(self.quanta)
     }
 
-    /// From the sequence number of a packet.
+    /// Decodes the note from the sequence number of a packet.
     #[expect(clippy::cast_possible_truncation, reason = "its parts were put there")]
     pub(crate) fn of_sequence(sequence: u32) -> PauseNote {
         PauseNote {
@@ -47,12 +47,12 @@ impl PauseNote {
     }
 }
 
-/// Which end of its flow a packet comes from.
+/// Direction of a packet, by the end of the flow that sends it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketDirection {
-    /// The sender of data.
+    /// From the sender of data.
     Forward,
-    /// The receiver of data.
+    /// From the receiver of data.
     Reverse,
 }
 
@@ -68,7 +68,7 @@ impl PacketKind {
     }
 }
 
-/// How long a packet occupies a line, where that is one of the two durations that nearly all have.
+/// Size class of a packet: one of the two sizes that nearly all packets have, or any other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SizeClass {
     /// A full segment.
@@ -80,7 +80,7 @@ pub enum SizeClass {
 }
 
 impl SizeClass {
-    /// 0 or 1 for the common sizes.
+    /// Returns 0 or 1 for the common sizes; `None` for others.
     #[inline]
     pub(crate) fn common(self) -> Option<u8> {
         match self {
@@ -91,10 +91,10 @@ impl SizeClass {
     }
 }
 
-/// A packet in flight: 32 bytes, which stay where they are from the sender to the receiver.
+/// A packet in flight: 32 bytes, which are not moved between the sender and the receiver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
-    /// When the segment left the sender; an acknowledgement echoes it.
+    /// Time at which the segment left the sender; an acknowledgement echoes it.
     pub(crate) stamp: Time,
     /// Index of the flow in start order.
     pub(crate) flow: u32,
@@ -102,24 +102,25 @@ pub(crate) struct Packet {
     pub(crate) sequence: u32,
     /// SACK blocks of an acknowledgement.
     pub(crate) sack: SackHandle,
-    /// The packet behind it in its [`PacketQueue`].
+    /// The packet behind this one in its [`PacketQueue`].
     pub(crate) next: PacketId,
     /// Bytes that count in the switch buffer.
     pub(crate) wire_bytes: u16,
-    /// Its queue at the switch that it is on its way to, or at.
+    /// Queue at the switch that the packet is at, or on its way to.
     pub(crate) queue: u16,
-    /// What it is for.
+    /// Kind of the packet.
     pub(crate) kind: PacketKind,
-    /// How long it occupies a line.
+    /// Size class, which determines the transmission time.
     pub(crate) class: SizeClass,
-    /// Sent before (an echo of its stamp is no valid RTT sample: Karn's rule, RFC 6298 §3).
+    /// True if the segment was sent before (an echo of its stamp is no valid RTT sample: Karn's rule, RFC
+    /// 6298 §3).
     pub(crate) retransmission: bool,
-    /// What the switch, or the receiver in an acknowledgement, says of congestion.
+    /// Congestion marks set by a switch or echoed by the receiver, and other flags.
     pub(crate) flags: Flags,
 }
 
-/// Explicit congestion notification, two marks, the sender's tag of its first window, whether
-/// telemetry comes along, the control class, and negative acknowledgements, in a byte.
+/// Flags of a packet in a byte: two congestion marks (ECN) and refusal of marks, the sender's tag of its
+/// first window, presence of telemetry, the control class, and negative acknowledgements.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Flags(u8);
 
@@ -132,19 +133,19 @@ impl Flags {
     const CONTROL: u8 = 32;
     const NACK: u8 = 64;
 
-    /// An acknowledgement that echoes a mark, or not.
+    /// Returns the flags of an acknowledgement, which echoes a mark if `marked`.
     #[inline]
     pub(crate) fn echo(marked: bool) -> Flags {
         Flags(u8::from(marked) * Flags::MARKED)
     }
 
-    /// Data, unscheduled or not.
+    /// Returns the flags of a data packet, tagged if `unscheduled`.
     #[inline]
     pub(crate) fn tag(unscheduled: bool) -> Flags {
         Flags::default().with_tag(unscheduled)
     }
 
-    /// The same flags, and the tag of [unscheduled](Flags::unscheduled) packets.
+    /// Adds the tag of [unscheduled](Flags::unscheduled) packets if `unscheduled`.
     #[inline]
     pub(crate) fn with_tag(self, unscheduled: bool) -> Flags {
         Flags(self.0 | (u8::from(unscheduled) * Flags::UNSCHEDULED))
@@ -155,77 +156,77 @@ impl Flags {
         *self = Flags(self.0 & !Flags::UNSCHEDULED).with_tag(unscheduled);
     }
 
-    /// Sent before the network can have said anything to the flow, as the scenario's `unscheduled`
-    /// tells.
+    /// Returns true if the packet was sent before the flow can have received feedback from the network, as
+    /// the scenario's `unscheduled` defines it.
     #[inline]
     pub(crate) fn unscheduled(self) -> bool {
         self.0 & Flags::UNSCHEDULED != 0
     }
 
-    /// Whether the packet carries telemetry records, which its store has.
+    /// Returns true if the packet carries telemetry records, which its store holds.
     #[inline]
     pub(crate) fn carries_records(self) -> bool {
         self.0 & Flags::RECORDS != 0
     }
 
-    /// The same flags, and that of the control class.
+    /// Adds the flag of the control class if `control`.
     #[inline]
     pub(crate) fn with_control(self, control: bool) -> Flags {
         Flags(self.0 | (u8::from(control) * Flags::CONTROL))
     }
 
-    /// Whether the packet belongs to the control class, which goes before data.
+    /// Returns true if the packet belongs to the control class, which is served before data.
     #[inline]
     pub(crate) fn is_control(self) -> bool {
         self.0 & Flags::CONTROL != 0
     }
 
-    /// The same flags, and that of a negative acknowledgement.
+    /// Adds the flag of a negative acknowledgement if `nack`.
     #[inline]
     pub(crate) fn with_nack(self, nack: bool) -> Flags {
         Flags(self.0 | (u8::from(nack) * Flags::NACK))
     }
 
-    /// An acknowledgement of go-back-N that says where to begin again.
+    /// Returns true for a negative acknowledgement of go-back-N, which says from where to send again.
     #[inline]
     pub(crate) fn is_nack(self) -> bool {
         self.0 & Flags::NACK != 0
     }
 
-    /// These flags and others.
+    /// Returns the union of these flags and others.
     #[inline]
     pub(crate) fn and(self, others: Flags) -> Flags {
         Flags(self.0 | others.0)
     }
 
-    /// The sender does not answer marks, so that switches set none (Not-ECT, RFC 3168 §5).
+    /// Forbids marks, because the sender does not respond to them (Not-ECT, RFC 3168 §5).
     pub(crate) fn refuse_marks(&mut self) {
         self.0 |= Flags::NOT_ECT;
     }
 
-    /// Whether switches may mark it.
+    /// Returns true if switches may mark the packet.
     pub(crate) fn accepts_marks(self) -> bool {
         self.0 & Flags::NOT_ECT == 0
     }
 
-    /// The switch marks data.
+    /// Marks a data packet, at a switch.
     pub(crate) fn mark(&mut self) {
         self.0 |= Flags::MARKED;
     }
 
-    /// The switch marks a packet without data.
+    /// Marks a packet without data, at a switch.
     pub(crate) fn congest(&mut self) {
         self.0 |= Flags::CONGESTED;
     }
 
-    /// Data: marked by the switch, Congestion Experienced. Acknowledgement: echoes such a mark
-    /// (RFC 3168 §5, §6.1).
+    /// Returns true if a switch has marked the data packet (Congestion Experienced), or if the
+    /// acknowledgement echoes such a mark (RFC 3168 §5, §6.1).
     #[inline]
     pub(crate) fn marked(self) -> bool {
         self.0 & Flags::MARKED != 0
     }
 
-    /// A packet without data that the switch has marked, which only ns-3 allows.
+    /// Returns true if a switch has marked a packet without data, which only ns-3 allows.
     #[inline]
     pub(crate) fn congested(self) -> bool {
         self.0 & Flags::CONGESTED != 0
@@ -233,8 +234,8 @@ impl Flags {
 }
 
 impl Packet {
-    /// A packet of `flow` made now, of a common or an odd size; it is no retransmission, carries no
-    /// SACK blocks and has segment number 0.
+    /// Creates a packet of `flow`, of a common or an odd size. It is no retransmission, carries no SACK
+    /// blocks and has segment number 0.
     #[inline(always)]
     pub(crate) fn new(
         kind: PacketKind,
@@ -258,34 +259,34 @@ impl Packet {
         }
     }
 
-    /// Whether it carries SACK blocks.
+    /// Returns true if the packet carries SACK blocks.
     pub(crate) fn has_sack(&self) -> bool {
         self.sack != SackHandle::NONE
     }
 }
 
-/// Number of a packet on its way: where it lies in the store of all packets.
+/// Number of a packet in flight: its place in the store of all packets.
 pub type PacketId = u32;
 
-/// No packet.
+/// Number that stands for no packet.
 pub(crate) const NO_PACKET: PacketId = PacketId::MAX;
 
-/// All packets on their way.
+/// All packets in flight.
 ///
-/// Queues and links hand over four bytes, not the packet. The place that was vacated last is used
-/// first, so that the store stays in the nearest cache.
+/// Queues and links hand over a number of four bytes, not the packet. The place that was vacated last is
+/// used first, so that the store stays in the nearest cache.
 #[derive(Clone, Debug)]
 pub(crate) struct PacketStore {
     slots: Vec<Packet>,
-    /// Vacant places, linked.
+    /// First of the vacant places, which are linked.
     vacant: PacketId,
     live: usize,
-    /// The packet before it in its queue, where queues are linked both ways.
+    /// By packet, the packet before it in its queue, if queues are linked both ways.
     previous: Vec<PacketId>,
     both_ways: bool,
-    /// The port by which a packet came to the switch that it is at, where that is noted.
+    /// By packet, the port by which it arrived at its current switch, if that is recorded.
     came_by: Vec<u16>,
-    /// What switches say of themselves in packets that carry it.
+    /// Telemetry records that packets carry.
     pub(crate) records: RecordStore,
 }
 
@@ -304,7 +305,7 @@ impl Default for PacketStore {
 }
 
 impl PacketStore {
-    /// Complexity: O(1), amortised.
+    /// Adds a packet and returns its number. Complexity: O(1), amortised.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
@@ -327,7 +328,7 @@ impl PacketStore {
         }
     }
 
-    /// Complexity: O(1).
+    /// Removes a packet. Complexity: O(1).
     #[inline]
     pub(crate) fn remove(&mut self, id: PacketId) {
         self.live -= 1;
@@ -335,14 +336,14 @@ impl PacketStore {
         self.vacant = id;
     }
 
-    /// The packet carries these records from now on.
+    /// Attaches telemetry records to the packet.
     pub(crate) fn carry(&mut self, id: PacketId, records: RecordsHandle) {
         self.slots[id as usize].flags.0 |= Flags::RECORDS;
         self.records.give(id, records);
     }
 
-    /// From now on packets can be taken from the tails of queues that were filled with
-    /// [`append`](PacketQueue::append).
+    /// Links queues both ways from now on, so that packets can be taken from the tails of queues that were
+    /// filled with [`append`](PacketQueue::append).
     pub(crate) fn link_both_ways(&mut self) {
         self.both_ways = true;
     }
@@ -353,7 +354,7 @@ impl PacketStore {
         self.previous[id as usize] = previous;
     }
 
-    /// The packet has come to a switch by this port.
+    /// Records the port by which the packet has arrived at a switch.
     pub(crate) fn set_came_by(&mut self, id: PacketId, port: u16) {
         if self.came_by.len() < self.slots.len() {
             self.came_by.resize(self.slots.len(), 0);
@@ -361,21 +362,20 @@ impl PacketStore {
         self.came_by[id as usize] = port;
     }
 
-    /// The port by which the packet has come to the switch that it is at.
+    /// Returns the port by which the packet has arrived at its current switch.
     ///
     /// # Panics
-    /// When that was [noted](PacketStore::set_came_by) of no packet.
+    /// When it was never [recorded](PacketStore::set_came_by) for any packet.
     pub(crate) fn came_by(&self, id: PacketId) -> usize {
         usize::from(self.came_by[id as usize])
     }
 
-    /// The packet before the last but one, and so on: the one in front of `id` in its queue, if
-    /// `id` is not its head.
+    /// Returns the packet in front of `id` in its queue, which is linked both ways, if `id` is not the head.
     pub(crate) fn previous(&self, id: PacketId) -> PacketId {
         self.previous[id as usize]
     }
 
-    /// Packets on their way.
+    /// Returns the number of packets in flight.
     pub(crate) fn live(&self) -> usize {
         self.live
     }
@@ -397,7 +397,7 @@ impl IndexMut<PacketId> for PacketStore {
     }
 }
 
-/// Packets in order of arrival, linked where they lie: a queue takes eight bytes, however long.
+/// Packets in order of arrival, linked in the store: a queue takes eight bytes, however long it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PacketQueue {
     head: PacketId,
@@ -419,13 +419,13 @@ impl PacketQueue {
         self.head == NO_PACKET
     }
 
-    /// Whether it has no packet or one.
+    /// Returns true if the queue has no packet or one.
     #[inline]
     pub(crate) fn has_at_most_one(self) -> bool {
         self.is_empty() || self.head == self.tail
     }
 
-    /// Complexity: O(1).
+    /// Adds a packet at the tail. Complexity: O(1).
     #[inline]
     pub(crate) fn push_back(&mut self, packets: &mut PacketStore, id: PacketId) {
         packets[id].next = NO_PACKET;
@@ -437,7 +437,7 @@ impl PacketQueue {
         self.tail = id;
     }
 
-    /// As [`push_back`](PacketQueue::push_back), linked both ways if the store was told so.
+    /// Like [`push_back`](PacketQueue::push_back), but links both ways if the store is set to do so.
     #[inline]
     pub(crate) fn append(&mut self, packets: &mut PacketStore, id: PacketId) {
         if packets.both_ways {
@@ -446,12 +446,12 @@ impl PacketQueue {
         self.push_back(packets, id);
     }
 
-    /// The first packet.
+    /// Returns the first packet.
     pub(crate) fn head(self) -> Option<PacketId> {
         (!self.is_empty()).then_some(self.head)
     }
 
-    /// The last packet.
+    /// Returns the last packet.
     pub(crate) fn tail(self) -> Option<PacketId> {
         (!self.is_empty()).then_some(self.tail)
     }
@@ -468,7 +468,7 @@ impl PacketQueue {
         Some(last)
     }
 
-    /// Complexity: O(1).
+    /// Takes the first packet. Complexity: O(1).
     #[inline]
     pub(crate) fn pop_front(&mut self, packets: &PacketStore) -> Option<PacketId> {
         if self.is_empty() {
@@ -479,7 +479,7 @@ impl PacketQueue {
         Some(first)
     }
 
-    /// Wire bytes of all packets but the first ones. Complexity: O(packets).
+    /// Returns the wire bytes of all packets except the first `skipped`. Complexity: O(packets).
     pub(crate) fn bytes(self, packets: &PacketStore, mut skipped: usize) -> u64 {
         let (mut bytes, mut at) = (0, self.head);
         while at != NO_PACKET {
@@ -499,7 +499,7 @@ impl PacketQueue {
     }
 }
 
-/// Names the SACK blocks of an acknowledgement, or none.
+/// Handle of the SACK blocks of an acknowledgement, or of none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SackHandle(pub(crate) u32);
 

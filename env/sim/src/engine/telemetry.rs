@@ -1,14 +1,14 @@
-//! Telemetry in the packet path (INT): what switch ports say of themselves in the packets that they
-//! send, and where that is kept.
+//! In-band network telemetry (INT): records that switch ports add to the packets that they send, and the
+//! store of these records.
 //!
-//! Few flows use it, so a packet has one bit for it. The records lie apart and cost nothing where no
+//! Few flows use it, so a packet has one bit for it. The records are stored apart and cost nothing if no
 //! packet carries any.
 
 use super::packet::PacketId;
 use super::topology::SwitchId;
 use crate::units::{Rate, Time};
 
-/// Most records of a packet: three hops, and three of the way back where acknowledgements are
+/// Maximum number of records of a packet: three hops, and three of the way back if acknowledgements are
 /// stamped too.
 pub const MAX_HOPS: usize = 8;
 
@@ -25,24 +25,24 @@ impl PortId {
     }
 }
 
-/// What a port says of itself when its scheduler takes a packet.
+/// State of a port at the instant at which its scheduler takes a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HopRecord {
-    /// The port.
+    /// Port that wrote the record.
     pub port: PortId,
-    /// Bytes in the queue of the packet, without it.
+    /// Bytes in the queue of the packet, without the packet.
     pub queue_bytes: u64,
-    /// Bytes in all queues of the port, without it.
+    /// Bytes in all queues of the port, without the packet.
     pub port_bytes: u64,
-    /// Bytes that the port has sent before it, of all queues.
+    /// Bytes that the port has sent before the packet, from all queues.
     pub sent_bytes: u64,
-    /// When.
+    /// Time of the record.
     pub at: Time,
     /// Rate of the port's line.
     pub rate: Rate,
 }
 
-/// The records of a packet, the first hop's first.
+/// Records of a packet, in the order of the hops.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PathRecords {
     hops: [HopRecord; MAX_HOPS],
@@ -50,7 +50,7 @@ pub struct PathRecords {
 }
 
 impl Default for HopRecord {
-    /// What no port says.
+    /// Returns an empty record, which no port writes.
     fn default() -> HopRecord {
         HopRecord {
             port: PortId::default(),
@@ -64,12 +64,12 @@ impl Default for HopRecord {
 }
 
 impl PathRecords {
-    /// The records, the first hop's first.
+    /// Returns the records, in the order of the hops.
     pub fn hops(&self) -> &[HopRecord] {
         &self.hops[..usize::from(self.count)]
     }
 
-    /// Adds a record, if there is room; whether there was.
+    /// Adds a record if there is room. Returns true if there was.
     pub(crate) fn push(&mut self, record: HopRecord) -> bool {
         let Some(place) = self.hops.get_mut(usize::from(self.count)) else {
             return false;
@@ -79,7 +79,7 @@ impl PathRecords {
         true
     }
 
-    /// Replaces the record of a hop, or adds it behind the last one.
+    /// Replaces the record of a hop, or adds the record behind the last one.
     pub(crate) fn set(&mut self, hop: usize, record: HopRecord) {
         match self.hops[..usize::from(self.count)].get_mut(hop) {
             Some(place) => *place = record,
@@ -90,7 +90,7 @@ impl PathRecords {
     }
 }
 
-/// Names the records of a packet, or none.
+/// Handle of the records of a packet, or of none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RecordsHandle(u32);
 
@@ -104,17 +104,17 @@ impl Default for RecordsHandle {
     }
 }
 
-/// The records of all packets on their way.
+/// The records of all packets in flight.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct RecordStore {
     records: Vec<PathRecords>,
     vacant: Vec<RecordsHandle>,
-    /// By packet; means nothing for one that carries none.
+    /// Handle by packet; undefined for a packet that carries no records.
     of_packet: Vec<RecordsHandle>,
 }
 
 impl RecordStore {
-    /// Room for the records of a packet, which has none yet.
+    /// Reserves a place for the records of a packet, which is empty at first.
     pub(crate) fn insert(&mut self) -> RecordsHandle {
         match self.vacant.pop() {
             Some(handle) => {
@@ -133,7 +133,7 @@ impl RecordStore {
         self.vacant.push(handle);
     }
 
-    /// From now on the packet carries these records.
+    /// Assigns the records to the packet.
     pub(crate) fn give(&mut self, id: PacketId, handle: RecordsHandle) {
         let place = id as usize;
         if place >= self.of_packet.len() {
@@ -142,7 +142,7 @@ impl RecordStore {
         self.of_packet[place] = handle;
     }
 
-    /// What the packet carries, if it does.
+    /// Returns the records of a packet that carries some.
     pub(crate) fn of(&self, id: PacketId) -> RecordsHandle {
         self.of_packet[id as usize]
     }
@@ -155,7 +155,7 @@ impl RecordStore {
         &mut self.records[handle.0 as usize]
     }
 
-    /// Packets that carry records.
+    /// Returns the number of packets that carry records.
     pub(crate) fn live(&self) -> usize {
         self.records.len() - self.vacant.len()
     }

@@ -1,4 +1,4 @@
-//! Which switches there are, and which of their ports leads where.
+//! Topologies: the switches of a network, and the neighbours of their ports.
 
 mod pooled;
 
@@ -25,13 +25,13 @@ pub use pooled::PooledLeafSpine;
 pub struct SwitchId(pub u16);
 
 impl SwitchId {
-    /// As an index.
+    /// Returns the number as an index.
     #[inline]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// The switch with this index in a network that was [checked](Topology::check).
+    /// Returns the switch with this index in a network that was [checked](Topology::check).
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
@@ -43,10 +43,10 @@ impl SwitchId {
     }
 }
 
-/// Queues that a switch can have, and so ports: packets count queues in 16 bits.
+/// Maximum number of queues, and so of ports, of a switch: packets count queues in 16 bits.
 pub(crate) const MAX_QUEUES: usize = 1 << 16;
 
-/// What is at the other end of a switch port's link.
+/// Node at the other end of a switch port's link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Neighbour {
     /// A host.
@@ -55,33 +55,33 @@ pub enum Neighbour {
     Switch(SwitchId),
 }
 
-/// Where a host is attached.
+/// Place where a host is attached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attachment {
-    /// Its switch.
+    /// Switch of the host.
     pub switch: SwitchId,
-    /// The port of the switch that leads to it.
+    /// Port of the switch that leads to the host.
     pub port: u16,
 }
 
-/// Where a packet comes from and goes to.
+/// Source and destination of a packet, with the properties that determine its path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Route {
-    /// Host that has sent it.
+    /// Host that has sent the packet.
     pub src: u16,
-    /// Host that it is for.
+    /// Destination host of the packet.
     pub dst: u16,
-    /// Its flow, by number in the order of starts.
+    /// Flow of the packet, by number in the order of starts.
     pub flow: u32,
-    /// Which end of the flow it comes from.
+    /// Direction of the packet within its flow.
     pub direction: PacketDirection,
-    /// Packets that went to these equal paths before, where they are [sprayed](Topology::sprays).
+    /// Number of packets that used this set of equal paths before, if packets are [sprayed](Topology::sprays).
     pub turn: u32,
-    /// The switch and the port that it comes from; `None` from a host.
+    /// The switch and the port that the packet comes from; `None` if it comes from a host.
     pub came: Option<(SwitchId, usize)>,
 }
 
-/// How hosts and switches are connected. All links have the same delay.
+/// Connections between hosts and switches. All links have the same delay.
 ///
 /// Ports are numbered per switch.
 pub trait Topology: Clone + Debug {
@@ -92,51 +92,50 @@ pub trait Topology: Clone + Debug {
     #[doc(hidden)]
     type Events: Events;
 
-    /// Whether packets can cross several switches. Where they cannot, the code for it disappears.
+    /// True if packets can cross several switches. If false, the code for it is compiled out.
     const IS_FABRIC: bool;
 
-    /// Whether ports of spines draw on the buffers of leaves.
+    /// True if ports of spines draw on the buffers of leaves.
     const POOLS_SPINES: bool = false;
 
-    /// Number of hosts.
+    /// Returns the number of hosts.
     fn hosts(&self) -> usize;
 
-    /// Ports of a switch.
+    /// Returns the number of ports of a switch.
     fn ports(&self, switch: SwitchId) -> usize;
 
-    /// How far the event time is ahead of the clock of the switches, on links of this delay.
+    /// Returns the offset by which the event time is ahead of the clock of the switches, on links of this delay.
     fn potential(propagation: Time) -> Potential;
 
-    /// Where a host is attached.
+    /// Returns the place where a host is attached.
     fn attachment(&self, host: u16) -> Attachment;
 
-    /// The switch that a host is attached to.
+    /// Returns the switch to which a host is attached.
     fn switch_of(&self, host: u16) -> SwitchId {
         self.attachment(host).switch
     }
 
-    /// The port of `switch` that leads to the packet's destination. Among several that do, one is
-    /// chosen in a way that is constant for a flow and direction, unless packets are
-    /// [sprayed](Topology::sprays).
+    /// Returns the port of `switch` that leads to the packet's destination. If several do, the choice is
+    /// constant for a flow and direction, unless packets are [sprayed](Topology::sprays).
     fn port_to(&self, switch: SwitchId, route: Route) -> usize {
         self.port_towards(switch, self.attachment(route.dst), route)
     }
 
-    /// As [`port_to`](Topology::port_to), for whoever knows where the destination is attached.
+    /// Like [`port_to`](Topology::port_to), for callers that know where the destination is attached.
     fn port_towards(&self, switch: SwitchId, destination: Attachment, route: Route) -> usize;
 
-    /// True if packets of a flow take turns among equal paths.
+    /// Returns true if packets of a flow take turns among equal paths.
     fn sprays(&self) -> bool {
         false
     }
 
-    /// Sets of equal paths in the whole network.
+    /// Returns the number of sets of equal paths in the whole network.
     fn path_sets(&self) -> usize {
         0
     }
 
-    /// The set of equal paths among which a packet takes one at a switch, by number below
-    /// [`path_sets`](Topology::path_sets); `None` where there is one path.
+    /// Returns the set of equal paths from which a packet takes one at a switch, by number below
+    /// [`path_sets`](Topology::path_sets); `None` if there is only one path.
     fn path_set(
         &self,
         _switch: SwitchId,
@@ -146,42 +145,42 @@ pub trait Topology: Clone + Debug {
         None
     }
 
-    /// Whether packets can be sent in this network.
+    /// Checks that packets can be sent in this network.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A description of the problem.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
 
-    /// What is at the other end of a port's link.
+    /// Returns the node at the other end of a port's link.
     fn neighbour(&self, switch: SwitchId, port: usize) -> Neighbour;
 
-    /// Where a packet for host `dst` goes that leaves by a port.
+    /// Returns the next node of a packet for host `dst` that leaves by a port.
     #[inline(always)]
     fn next_hop(&self, switch: SwitchId, port: usize, _dst: impl FnOnce() -> u16) -> Neighbour {
         self.neighbour(switch, port)
     }
 
-    /// Whether a port that leads to another switch counts in the throughput of links to spines.
+    /// Returns true if a port that leads to another switch counts in the throughput of links to spines.
     #[inline(always)]
     fn is_uplink(&self, _switch: SwitchId, _port: usize) -> bool {
         true
     }
 
-    /// The scenario as a switch sees it, as [`Scenario::at_switch`].
+    /// Returns the scenario as a switch sees it, like [`Scenario::at_switch`].
     fn scenario_at<'a>(&self, scenario: &'a Scenario, switch: SwitchId) -> Cow<'a, Scenario>;
 
-    /// The name of a switch's kind, and the rate of all its links to switches that are farther from
-    /// the hosts, bit/s, if it has such.
+    /// Returns the name of a switch's kind, and the total rate of its links to switches that are farther
+    /// from the hosts, bit/s, if it has such links.
     #[doc(hidden)]
     fn kind(&self, switch: SwitchId, links: &Links) -> (&'static str, Option<f64>);
 
-    /// What kind of link a port has.
+    /// Returns the kind of a port's link.
     #[doc(hidden)]
     fn line(&self, switch: SwitchId, port: usize) -> Line;
 
-    /// A value for every switch.
+    /// Makes a value for every switch.
     ///
     /// # Errors
     /// The first error of `make`.
@@ -191,7 +190,7 @@ pub trait Topology: Clone + Debug {
     ) -> Result<Self::PerSwitch<S>, E>;
 }
 
-/// The output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), after one step.
+/// Computes the output function of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), after one step.
 fn splitmix64(state: u64) -> u64 {
     let z = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -199,7 +198,7 @@ fn splitmix64(state: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// In which of `count` equal parts of the 64-bit numbers one lies.
+/// Returns in which of `count` equal parts of the range of 64-bit numbers `path` lies.
 fn equal_part(path: u64, count: usize) -> usize {
     index(((u128::from(path) * count as u128) >> 64) as u64)
 }
@@ -207,12 +206,12 @@ fn equal_part(path: u64, count: usize) -> usize {
 /// A single switch with a host on every port: port i leads to host i.
 #[derive(Clone, Copy, Debug)]
 pub struct OneSwitch {
-    /// Ports, and hosts.
+    /// Number of ports, and of hosts.
     pub ports: usize,
 }
 
 impl OneSwitch {
-    /// The port that a host is attached to.
+    /// Returns the port to which a host is attached.
     #[inline(always)]
     pub fn port_of(&self, host: u16) -> usize {
         usize::from(host)
@@ -233,7 +232,7 @@ impl Topology for OneSwitch {
         self.ports
     }
 
-    /// A packet that leaves the switch is delivered in the same event.
+    /// Returns the propagation delay, so that a packet that leaves the switch is delivered in the same event.
     fn potential(propagation: Time) -> Potential {
         Potential::of(propagation)
     }
@@ -246,7 +245,7 @@ impl Topology for OneSwitch {
         }
     }
 
-    /// There must be ports, at most 65,536.
+    /// Checks that the switch has 1 to 65,536 ports.
     fn check(&self) -> Result<(), String> {
         if !(1..=MAX_QUEUES).contains(&self.ports) {
             let found = self.ports;
@@ -293,19 +292,19 @@ impl Topology for OneSwitch {
     }
 }
 
-/// How a switch chooses among equal paths.
+/// Choice of a switch among equal paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Routing {
-    /// What decides.
+    /// Rule of the choice.
     pub ecmp: Ecmp,
-    /// What makes the hashes of switches differ.
+    /// Salt that makes the hashes of switches differ.
     pub salt: EcmpSalt,
-    /// Of the hash.
+    /// Seed of the hash.
     pub seed: u64,
 }
 
 impl Default for Routing {
-    /// A hash of the flow, another at each switch, with seed 0.
+    /// Returns a choice by a hash of the flow that differs between switches, with seed 0.
     fn default() -> Routing {
         Routing {
             ecmp: Ecmp::Hash,
@@ -316,7 +315,7 @@ impl Default for Routing {
 }
 
 impl Routing {
-    /// One of `count` equal choices at a switch.
+    /// Returns one of `count` equal choices at a switch.
     fn choose(&self, switch: SwitchId, route: Route, count: usize) -> usize {
         match self.ecmp {
             Ecmp::Hash => equal_part(self.hash(switch, route), count),
@@ -343,20 +342,20 @@ impl Routing {
 /// up, spine by spine; a spine's ports lead down, leaf by leaf.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LeafSpine {
-    /// Leaf switches.
+    /// Number of leaf switches.
     pub leaves: usize,
-    /// Hosts of each leaf.
+    /// Number of hosts of each leaf.
     pub hosts_per_leaf: usize,
-    /// Spine switches.
+    /// Number of spine switches.
     pub spines: usize,
-    /// Parallel links between a leaf and a spine.
+    /// Number of parallel links between a leaf and a spine.
     pub links_per_pair: usize,
-    /// Which of several equal paths a packet takes.
+    /// Choice among equal paths.
     pub routing: Routing,
 }
 
 impl LeafSpine {
-    /// The network of a scenario; `seed` is that of its trace, so that paths are the same for every
+    /// Returns the network of a scenario; `seed` is that of its trace, so that paths are the same for every
     /// policy.
     pub fn of(scenario: &Scenario, seed: u64) -> LeafSpine {
         LeafSpine {
@@ -372,12 +371,12 @@ impl LeafSpine {
         }
     }
 
-    /// Events tell hosts from switches by one bit of a 16-bit number.
+    /// Maximum number of hosts: events tell hosts from switches by one bit of a 16-bit number.
     const MAX_HOSTS: usize = 1 << 15;
-    /// As for hosts.
+    /// Maximum number of switches, for the same reason.
     const MAX_SWITCHES: usize = 1 << 15;
 
-    /// Whether hosts, switches and the ports of each can be numbered.
+    /// Returns true if hosts, switches and the ports of each can be numbered.
     fn is_countable(&self) -> bool {
         let links = self.links_per_pair;
         let within = |number: Option<usize>, most| number.is_some_and(|number| number <= most);
@@ -395,7 +394,7 @@ impl LeafSpine {
         switch.index() < self.leaves
     }
 
-    /// Of leaves and spines, which a switch is.
+    /// Returns whether a switch is a leaf or a spine.
     pub fn tier(&self, switch: SwitchId) -> Tier {
         match self.is_leaf(switch) {
             true => Tier::Leaf,
@@ -437,8 +436,8 @@ impl Topology for LeafSpine {
         }
     }
 
-    /// There must be hosts, at most 32,768, and links between leaves. There are at most 32,768
-    /// switches, of at most 65,536 ports each.
+    /// Checks that there are 1 to 32,768 hosts, links between leaves, and at most 32,768 switches with at most
+    /// 65,536 ports each.
     fn check(&self) -> Result<(), String> {
         let connected = self.leaves == 1 || (self.spines > 0 && self.links_per_pair > 0);
         if !self.is_countable() || self.hosts() == 0 || !connected {
@@ -452,8 +451,8 @@ impl Topology for LeafSpine {
         Ok(())
     }
 
-    /// Where there is nothing to choose there is no branch either: whether a switch is a leaf or a
-    /// spine cannot be predicted.
+    /// Returns the port without a branch if there is no choice: the processor cannot predict whether a
+    /// switch is a leaf or a spine.
     #[inline]
     fn port_towards(&self, switch: SwitchId, destination: Attachment, route: Route) -> usize {
         let Attachment { switch: leaf, port } = destination;
@@ -474,7 +473,7 @@ impl Topology for LeafSpine {
         self.routing.ecmp == Ecmp::Spray
     }
 
-    /// The uplinks of each leaf, and the links of each spine to each leaf.
+    /// Counts a set for the uplinks of each leaf, and one for the links of each spine to each leaf.
     fn path_sets(&self) -> usize {
         self.leaves * (1 + self.spines)
     }
@@ -488,7 +487,7 @@ impl Topology for LeafSpine {
         let leaf = destination.switch;
         match self.is_leaf(switch) {
             true => (switch != leaf).then_some(switch.index()),
-            // Spines have the numbers from `leaves` on, so that theirs begin behind those of leaves.
+            // Spines are numbered from `leaves`, so their sets follow those of the leaves.
             false => Some((switch.index() - self.leaves + 1) * self.leaves + leaf.index()),
         }
     }
@@ -563,7 +562,7 @@ mod tests {
         }
     }
 
-    /// The switches and ports of a packet's way, and the host where it ends.
+    /// Returns the switches and ports of a packet's path, and the host where it ends.
     fn way(network: &LeafSpine, route: Route) -> (Vec<(u16, usize)>, u16) {
         let (mut at, mut hops) = (network.switch_of(route.src), Vec::new());
         loop {
@@ -615,8 +614,8 @@ mod tests {
         assert_eq!(way(&network, route(4, 6, 9)).0, [(1, 2)]);
     }
 
-    /// Without salt the choice among the links of a spine follows from that among the uplinks; with
-    /// it, as by default, it does not.
+    /// Without salt, the choice among the links of a spine follows from that among the uplinks. With salt, the
+    /// default, it does not.
     #[test]
     fn salt_and_seed_change_the_paths() {
         let plain = LeafSpine {
@@ -679,7 +678,7 @@ mod tests {
             network(2, 1, 32_767, 1),
             network(2, 1, 1, 32_769),
             network(2, 1, 256, 257),
-            // Products that are in range again when they are cut to 64 bits.
+            // Products that are in range again when they wrap at 64 bits.
             network((1 << 62) + 1, 4, 1, 1),
             network(2, 1, 1 << 32, 1 << 32),
             network(1, 1, usize::MAX, 1),

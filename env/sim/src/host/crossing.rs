@@ -1,60 +1,60 @@
-//! A packet as its headers describe it.
+//! Packets as their headers describe them.
 
 use super::Hosts;
 use crate::engine::packet::{Packet, PacketDirection, PacketKind};
 use crate::engine::topology::Topology;
 use crate::units::Time;
 
-/// What a packet of TCP is for.
+/// Kind of a TCP packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SegmentKind {
-    /// It carries payload.
+    /// A segment with payload.
     Data,
     /// An acknowledgement without payload.
     Ack,
     /// The first packet of a handshake (RFC 9293 §3.5).
     Syn,
-    /// Its answer.
+    /// The answer to a SYN.
     SynAck,
     /// The third packet of a handshake.
     HandshakeAck,
 }
 
-/// A packet on its way through a switch, with what its headers say.
+/// A packet that passes a switch, with the content of its headers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Crossing {
-    /// Its flow, by its number in the order of starts.
+    /// Flow of the packet, by number in the order of starts.
     pub flow: u32,
-    /// Which end of its flow it comes from.
+    /// Direction of the packet within its flow.
     pub direction: PacketDirection,
-    /// The host that has sent it.
+    /// Host that has sent the packet.
     pub from: u16,
-    /// The host that it goes to.
+    /// Destination host of the packet.
     pub to: u16,
-    /// What it is for.
+    /// Kind of the packet.
     pub kind: SegmentKind,
-    /// Data: when the segment left the sender. Acknowledgement: the time that it echoes.
+    /// Data: time at which the segment left the sender. Acknowledgement: the time that it echoes.
     pub stamp: Time,
-    /// Bytes of the flow before its payload.
+    /// Number of bytes of the flow before the payload.
     pub offset: u64,
-    /// Bytes of its payload.
+    /// Size of the payload, bytes.
     pub payload: u32,
-    /// Its payload ends the flow.
+    /// True if the payload ends the flow.
     pub is_last: bool,
-    /// Acknowledgement: bytes of the flow that the receiver has in order.
+    /// Acknowledgement: number of bytes of the flow that the receiver has in order.
     pub acknowledged: u64,
-    /// Acknowledgement: bytes `[from, to)` that the receiver has besides (RFC 2018), the most recent first.
+    /// Acknowledgement: further bytes `[from, to)` that the receiver has (RFC 2018), the most recent first.
     pub sack: [Option<(u64, u64)>; 3],
-    /// Switches may mark it, if both ends have agreed on it.
+    /// True if switches may mark the packet, provided that both ends have agreed on ECN.
     pub markable: bool,
-    /// A switch has marked it: Congestion Experienced (RFC 3168 §5).
+    /// True if a switch has marked the packet: Congestion Experienced (RFC 3168 §5).
     pub marked: bool,
-    /// Acknowledgement: it echoes a mark (RFC 3168 §6.1).
+    /// Acknowledgement: true if it echoes a mark (RFC 3168 §6.1).
     pub echoes_mark: bool,
 }
 
 impl<T: Topology> Hosts<T> {
-    /// A packet as its headers describe it; `None` for a pause frame.
+    /// Returns a packet as its headers describe it; `None` for a pause frame.
     pub(crate) fn crossing(&self, packet: &Packet) -> Option<Crossing> {
         let kind = match packet.kind {
             PacketKind::Data => SegmentKind::Data,

@@ -1,4 +1,4 @@
-//! What is kept of a flow.
+//! State of a flow.
 
 use crate::convert::index;
 use crate::engine::packet::PacketQueue;
@@ -7,31 +7,31 @@ use crate::traffic::{FlowSpec, Trace, TraceError, host_number};
 use crate::transport::{Receiver, Sender, Settings};
 use crate::units::Time;
 
-/// One flow: both ends of it, in two cache lines. What the delivery of data touches is in the
-/// first, the sender fills the second.
+/// Both ends of a flow, in two cache lines. The first has the fields that the delivery of data uses, the
+/// sender fills the second.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Flow {
-    /// Packets of this flow on their way, data and acknowledgements.
+    /// Number of packets of this flow in flight, data and acknowledgements.
     pub(super) in_network: u32,
     pub(super) segments: u32,
     pub(super) src: u16,
     pub(super) dst: u16,
     kind: u16,
     pub(super) priority: u8,
-    /// The sender may send data.
+    /// True if the sender may send data.
     pub(super) established: bool,
     pub(super) receiver: Receiver,
     pub(super) stage: Stage,
-    /// When its timer event falls due.
+    /// Due time of the flow's timer event.
     pub(super) timer_at: Time,
-    /// Data packets in its queue at the host.
+    /// Data packets in the flow's queue at the host.
     pub(super) waiting: PacketQueue,
     pub(super) sender: Sender,
 }
 
 impl Flow {
-    /// A flow of a valid trace; `second` is the kind of the second class.
+    /// Creates a flow of a valid trace; `second` is the kind of the second class.
     fn new(spec: &FlowSpec, settings: &Settings, preconnected: bool, second: Option<u16>) -> Flow {
         let segments = spec.size.div_ceil(u64::from(settings.mss));
         let mut settings = match spec.query >= 0 {
@@ -40,7 +40,7 @@ impl Flow {
             false => *settings,
         };
         if preconnected && spec.query >= 0 {
-            // The whole answer at once.
+            // The window allows the whole answer at once.
             let window = spec.size / u64::from(settings.mss) + 1;
             let most = u64::from(MAX_WINDOW / settings.mss);
             settings.initial_window = u32::try_from(window.min(most)).unwrap_or(1);
@@ -61,13 +61,13 @@ impl Flow {
         }
     }
 
-    /// Whether it is RDMA's.
+    /// Returns true if the flow uses RDMA.
     #[inline(always)]
     pub(super) fn is_rdma(&self) -> bool {
         self.receiver.is_rdma()
     }
 
-    /// Segments that the receiver has in order.
+    /// Returns the number of segments that the receiver has in order.
     pub(super) fn delivered_segments(&self) -> u32 {
         match self.stage.finish() {
             Some(_) => self.segments,
@@ -76,8 +76,8 @@ impl Flow {
     }
 }
 
-/// How far a flow has come: while it is active its position among the active flows, then the time of
-/// its completion. The 2^32 last times, 4 ms of 213 days, stand for positions.
+/// Stage of a flow: its position among the active flows while it is active, then the time of its
+/// completion. The last 2^32 times, 4 ms of 213 days, stand for positions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage(u64);
 
@@ -93,7 +93,7 @@ impl Stage {
         Stage(time.0)
     }
 
-    /// Position among the active flows.
+    /// Returns the position among the active flows.
     pub(super) fn position(self) -> usize {
         index(self.0 - Stage::FIRST_POSITION)
     }
@@ -103,7 +103,7 @@ impl Stage {
     }
 }
 
-/// What a run seldom needs of a flow.
+/// Properties of a flow that a run seldom needs.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     id: u64,
@@ -112,16 +112,16 @@ struct Entry {
     established: Time,
 }
 
-/// What a run seldom needs of the flows, in the order of their starts.
+/// Properties of all flows that a run seldom needs, in the order of their starts.
 #[derive(Clone, Debug)]
 pub(super) struct Roster {
     entries: Vec<Entry>,
-    /// Positions in the trace, unless they are the same.
+    /// Positions in the trace; empty if the trace has the same order.
     places: Vec<u32>,
 }
 
-/// The flows of a trace in the order of their starts; if `preconnected`, those of queries have the
-/// windows of connections that are there before them.
+/// Returns the flows of a trace in the order of their starts. If `preconnected`, those of queries have the
+/// windows of connections that exist already.
 pub(super) fn flows_in_start_order(
     trace: &Trace,
     settings: &Settings,
@@ -158,7 +158,7 @@ pub(super) fn flows_in_start_order(
     Ok((flows, Roster { entries, places }))
 }
 
-/// Segments are counted in 32 bits.
+/// Returns true if 32 bits can count the segments of the flow.
 fn is_countable(flow: &FlowSpec, settings: &Settings) -> bool {
     flow.size.div_ceil(u64::from(settings.mss)) <= u64::from(u32::MAX)
 }
@@ -175,12 +175,12 @@ impl Entry {
 }
 
 impl Roster {
-    /// When a flow starts, by its position in the order of starts.
+    /// Returns the start of a flow, by its position in the order of starts.
     pub(super) fn start(&self, index: usize) -> Option<Time> {
         self.entries.get(index).map(|entry| entry.start)
     }
 
-    /// Position in the trace.
+    /// Returns the position of a flow in the trace.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "`flows_in_start_order` has counted the flows in 32 bits"
@@ -189,7 +189,7 @@ impl Roster {
         self.places.get(index).copied().unwrap_or(index as u32)
     }
 
-    /// Number of the flow's group, or -1.
+    /// Returns the number of the flow's query, or -1.
     pub(super) fn query(&self, index: usize) -> i64 {
         self.entries[index].query
     }
@@ -203,7 +203,7 @@ impl Roster {
         (time != Time::MAX).then_some(time)
     }
 
-    /// The flow as it was in the trace.
+    /// Returns the flow as it was in the trace.
     pub(super) fn spec(&self, index: usize, flow: &Flow, settings: &Settings) -> FlowSpec {
         let entry = &self.entries[index];
         FlowSpec {
@@ -224,8 +224,8 @@ mod tests {
     use super::*;
     use crate::scenario::Scenario;
 
-    /// A flow that is active takes these and eight bytes at most: its place in the list of active
-    /// flows and, in a trace out of order, its position.
+    /// An active flow takes these sizes and at most eight bytes more: its place in the list of active flows
+    /// and, in a trace out of order, its position.
     #[test]
     fn flows_stay_small() {
         assert_eq!(size_of::<Sender>(), 64);

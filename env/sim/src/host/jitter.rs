@@ -3,8 +3,8 @@
 //! If all hosts answer at once, packets of one size on lines of one rate reach a full queue in the same
 //! order again and again. Some flows then lose nothing while others lose all that they send, until
 //! their timers expire: phase effects (Floyd and Jacobson, *On traffic phase effects in
-//! packet-switched gateways*, 1992, who add a random time at the hosts too). A real host takes some
-//! microseconds for a packet, and never the same.
+//! packet-switched gateways*, 1992, who also add a random time at the hosts). A real host takes some
+//! microseconds for a packet, and a different time for each.
 
 use std::collections::VecDeque;
 
@@ -18,27 +18,28 @@ use crate::engine::topology::Topology;
 use crate::rng::{below, stream};
 use crate::units::Time;
 
-/// The packets that have reached hosts and that these have not taken yet.
+/// Packets that have reached hosts but that the hosts have not taken yet.
 #[derive(Clone, Debug)]
 pub(super) struct Jitter {
-    /// The longest time that a packet waits for a reason of its own, and a picosecond.
+    /// Exclusive upper bound of the random time of a packet, picoseconds. A packet may also wait for the one
+    /// before it.
     bound: u64,
     hosts: Vec<Backlog>,
 }
 
-/// The packets that have reached a host, in that order.
+/// Packets that have reached a host, in the order of arrival.
 #[derive(Clone, Debug)]
 struct Backlog {
     rng: Xoshiro256PlusPlus,
     waiting: VecDeque<PacketId>,
-    /// When the host takes the last of them.
+    /// Time at which the host takes the last of them.
     last: Time,
 }
 
 impl Jitter {
-    /// Hosts that take a packet up to `longest` after it has reached them, each by random numbers of its
-    /// own. These do not depend on the trace, so that a list of flows has the same results wherever it
-    /// comes from. `None` if they take it at once.
+    /// Creates the state of hosts that take a packet up to `longest` after it has reached them. Each host has a
+    /// separate stream of random numbers. The streams do not depend on the trace, so that a list of flows gives
+    /// the same results wherever it comes from. Returns `None` if hosts take packets at once.
     pub(super) fn new(longest: Time, hosts: usize) -> Option<Box<Jitter>> {
         let backlog = |host| Backlog {
             rng: stream(0, "host jitter", host),
@@ -53,7 +54,8 @@ impl Jitter {
         })
     }
 
-    /// A packet reaches a host. Returns after what time the host takes it, not before an earlier one.
+    /// Adds a packet that reaches a host. Returns the time until the host takes it, which is not before it
+    /// takes earlier ones.
     pub(super) fn push(&mut self, host: u16, id: PacketId, now: Time) -> Time {
         let backlog = &mut self.hosts[usize::from(host)];
         let due = now + Time(below(&mut backlog.rng, self.bound));
@@ -62,12 +64,12 @@ impl Jitter {
         backlog.last - now
     }
 
-    /// The host takes the first packet that waits.
+    /// Takes the first waiting packet of a host.
     pub(super) fn pop(&mut self, host: u16) -> Option<PacketId> {
         self.hosts[usize::from(host)].waiting.pop_front()
     }
 
-    /// All packets that wait.
+    /// Returns all waiting packets.
     pub(super) fn waiting(&self) -> impl Iterator<Item = PacketId> {
         let hosts = self.hosts.iter();
         hosts.flat_map(|backlog| backlog.waiting.iter().copied())
@@ -75,7 +77,7 @@ impl Jitter {
 }
 
 impl<T: Topology> Hosts<T> {
-    /// A packet has to wait until its host takes it.
+    /// Lets a packet wait until its host takes it.
     #[cold]
     pub(super) fn let_wait(&mut self, id: PacketId, engine: &mut Engine<T>) {
         let packet = &engine.packets[id];
@@ -86,7 +88,7 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    /// A host takes the first packet that waits for it.
+    /// Lets a host take its first waiting packet.
     #[cold]
     pub(crate) fn take_waiting<O: HostObserver>(
         &mut self,

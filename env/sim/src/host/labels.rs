@@ -1,8 +1,7 @@
-//! What hosts say to switches about a packet besides its size: whether it is unscheduled, may be
-//! marked, and collects telemetry.
+//! Labels of packets that hosts set for switches: unscheduled, may be marked, and collects telemetry.
 //!
-//! With the default settings a packet says only whether its flow is in the first round trip, which
-//! its sender knows.
+//! With the default settings, the only label tells whether the flow is in its first round trip, which the
+//! sender knows.
 
 use super::Hosts;
 use crate::engine::Engine;
@@ -10,22 +9,22 @@ use crate::engine::packet::PacketId;
 use crate::engine::topology::Topology;
 use crate::transport::{Segment, Settings};
 
-/// Data of TCP with at most so many bytes of payload can belong to the control class, as in the ns-3
-/// code of Reverie.
+/// Maximum payload of TCP data packets that can belong to the control class, bytes, as in the ns-3 code of
+/// Reverie.
 const CONTROL_PAYLOAD: u32 = 70;
 
-/// Payload bytes that every flow has sent, retransmissions among them, where these decide which of its
-/// packets are unscheduled.
+/// Payload bytes that every flow has sent, including retransmissions, if they decide which of its packets
+/// are unscheduled.
 #[derive(Clone, Debug)]
 pub(super) struct FirstBytes {
-    /// What a flow sends before it has sent so many is unscheduled.
+    /// Packets that a flow sends before it has sent this many bytes are unscheduled.
     limit: u32,
-    /// By number of the flow; larger sums stop counting.
+    /// Bytes sent, by number of the flow; saturating.
     sent: Vec<u32>,
 }
 
 impl FirstBytes {
-    /// For so many flows; `None` where something else decides.
+    /// Creates the counters of `flows` flows; `None` if something else decides which packets are unscheduled.
     pub(super) fn new(settings: &Settings, flows: usize) -> Option<Box<FirstBytes>> {
         settings.unscheduled_bytes.map(|limit| {
             Box::new(FirstBytes {
@@ -35,7 +34,7 @@ impl FirstBytes {
         })
     }
 
-    /// A flow sends `bytes` more: whether they are unscheduled.
+    /// Counts `bytes` that a flow sends. Returns true if they are unscheduled.
     fn take(&mut self, flow: u32, bytes: u32) -> bool {
         let sent = &mut self.sent[flow as usize];
         let unscheduled = *sent < self.limit;
@@ -44,7 +43,7 @@ impl FirstBytes {
     }
 }
 
-/// Whether data says more than the first round trip.
+/// Returns true if data packets need more labels than that of the first round trip.
 pub(super) fn are_needed(settings: &Settings) -> bool {
     settings.paced || settings.marks_dctcp_only || settings.unscheduled_bytes.is_some()
 }
@@ -71,7 +70,7 @@ impl<T: Topology> Hosts<T> {
             engine.packets[id].flags.set_tag(unscheduled);
         }
         let sender = &self.flows[flow as usize].sender;
-        // A transport with a rate does not answer marks.
+        // A rate-based transport does not respond to marks.
         let refuses = self.settings.marks_dctcp_only && !sender.is_dctcp();
         if refuses || sender.sets_rate() {
             engine.packets[id].flags.refuse_marks();
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
     use crate::scenario::Scenario;
 
-    /// 10 Gbit/s and 80 µs: 100,000 B. The segment that begins below that is unscheduled as a whole.
+    /// 10 Gbit/s and 80 µs: 100,000 B. A segment that begins below that limit is unscheduled as a whole.
     #[test]
     fn the_first_bytes_of_a_flow_are_unscheduled() {
         let mut scenario = Scenario::preset("abm-artefact").unwrap();

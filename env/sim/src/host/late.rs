@@ -1,14 +1,14 @@
-//! Late binding: a flow makes a packet when its host can soon send it (Linux: TCP small queues, two
-//! packets of a flow below TCP). What a sender decides then (which segment, and whether it is sent
-//! again) is as fresh as it can be, and the time that it measures has no wait at its own host.
+//! Late binding: a flow creates a packet when its host can soon send it (Linux: TCP small queues, two
+//! packets of a flow below TCP). So the sender decides as late as possible which segment it sends, and
+//! whether that is a retransmission. The times that it measures contain no wait at its own host.
 
 use super::Hosts;
 use crate::engine::Engine;
 use crate::engine::topology::Topology;
 
 impl<T: Topology> Hosts<T> {
-    /// Whether the queue of the host has room for one more packet of the flow: always, or with late
-    /// binding if fewer than two wait; of RDMA one may wait.
+    /// Returns true if the queue of the host has room for one more packet of the flow. With late binding, that
+    /// is if fewer than two wait; for RDMA, if none waits; otherwise always.
     #[inline(always)]
     pub(super) fn has_room(&self, flow: u32) -> bool {
         !self.pulls || self.has_room_late(flow)
@@ -22,7 +22,7 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    /// The line of a host has become free; the flow whose packet it takes may make another one.
+    /// Handles that the line of a host has become free. The flow whose packet it takes may create another one.
     #[cold]
     pub(super) fn line_is_free_late(&mut self, host: u16, engine: &mut Engine<T>) {
         self.refill_sent(host, engine);
@@ -36,7 +36,7 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    /// A flow has put packets into the queue of its host.
+    /// Wakes the host after a flow has put packets into its queue.
     #[cold]
     pub(super) fn wake_late(&mut self, host: u16, flow: u32, engine: &mut Engine<T>) {
         if self.nics.is_idle(host) {
@@ -47,7 +47,7 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    /// Makes packets in the place of one that has left the queue; the line is busy.
+    /// Creates packets instead of one that has left the queue; the line is busy.
     pub(super) fn refill(&mut self, flow: u32, engine: &mut Engine<T>) {
         if self.fill(flow, engine) {
             self.arm_timer(flow, engine);

@@ -1,4 +1,4 @@
-//! Network interfaces of hosts: which packet goes onto the wire next.
+//! Network interfaces of hosts, which choose the packet that is sent next.
 
 use std::collections::VecDeque;
 
@@ -11,19 +11,19 @@ use crate::engine::topology::Topology;
 use crate::scenario::HostQueue;
 use crate::units::Time;
 
-/// The interfaces of all hosts, by number.
+/// The interfaces of all hosts, by number of the host.
 #[derive(Clone, Debug)]
 pub(crate) enum Nics {
-    /// See [`FairNic`].
+    /// Interfaces of the kind [`FairNic`].
     Fair(Vec<FairNic>),
-    /// See [`FifoNic`].
+    /// Interfaces of the kind [`FifoNic`].
     Fifo(Vec<FifoNic>),
-    /// See [`QueueNic`].
+    /// Interfaces of the kind [`QueueNic`].
     Queue(Vec<QueueNic>),
 }
 
 impl Nics {
-    /// `by_class` has fair interfaces serve RDMA and TCP in turn.
+    /// Creates the interfaces. With `by_class`, fair interfaces serve RDMA and TCP in turn.
     pub(super) fn new<T: Topology>(kind: HostQueue, by_class: bool, hosts: usize) -> Nics {
         match kind {
             HostQueue::Fair => {
@@ -79,7 +79,7 @@ impl Nics {
         }
     }
 
-    /// Begins to send what was taken, if the line is idle.
+    /// Begins to send the packets that were taken, if the line is idle.
     #[inline(always)]
     pub(super) fn wake<T: Topology>(
         &mut self,
@@ -95,7 +95,7 @@ impl Nics {
         }
     }
 
-    /// The line of an interface that is told so has become free.
+    /// Handles that the line of an interface has become free. A FIFO interface needs no such event.
     #[inline(always)]
     pub(super) fn line_is_free<T: Topology>(
         &mut self,
@@ -110,7 +110,7 @@ impl Nics {
         }
     }
 
-    /// Whether a fair interface is not sending.
+    /// Returns true if the host has a fair interface and it is not sending.
     pub(super) fn is_idle(&self, host: u16) -> bool {
         match self {
             Nics::Fair(nics) => !nics[usize::from(host)].sending,
@@ -118,7 +118,7 @@ impl Nics {
         }
     }
 
-    /// The flow whose packet a fair interface sends next.
+    /// Returns the flow whose packet a fair interface sends next.
     pub(super) fn next_flow(&self, host: u16, flows: &[Flow]) -> Option<u32> {
         match self {
             Nics::Fair(nics) => nics[usize::from(host)].next_flow(flows),
@@ -126,8 +126,8 @@ impl Nics {
         }
     }
 
-    /// The switch pauses packets of a priority, or resumes them. `priorities` is the number of queues of
-    /// a port.
+    /// Pauses or resumes packets of a priority, on behalf of the switch. `priorities` is the number of queues
+    /// of a port.
     pub(super) fn set_paused<T: Topology>(
         &mut self,
         host: u16,
@@ -148,8 +148,8 @@ impl Nics {
         nic.hold_paused(engine);
     }
 
-    /// A packet from a host reaches the first switch. Behind that of a FIFO interface the next one
-    /// follows, if it waits.
+    /// Handles a packet from a host that reaches the first switch. If a FIFO interface sent it, the next
+    /// waiting packet follows.
     #[inline(always)]
     pub(crate) fn follow<T: Topology>(&self, arrived: Subject, engine: &mut Engine<T>) {
         if let Nics::Fifo(_) = self {
@@ -157,8 +157,8 @@ impl Nics {
         }
     }
 
-    /// Packets that wait at the hosts, but for those of FIFO interfaces, which are linked to what is
-    /// on its way.
+    /// Returns the packets that wait at the hosts, except those of FIFO interfaces, which are linked to the
+    /// packets in flight.
     pub(super) fn waiting<'a>(&'a self, flows: &'a [Flow]) -> impl Iterator<Item = PacketQueue> {
         let (fair, queues): (&[FairNic], &[QueueNic]) = match self {
             Nics::Fair(nics) => (nics, &[]),
@@ -172,42 +172,42 @@ impl Nics {
     }
 }
 
-/// Serves flows in turn, or RDMA and TCP in turn and the flows of each: each flow with data to send has
-/// one queue and one packet a turn. Packets without data go first: as Linux `fq` serves a flow that was idle before the backlogged ones, a pure ACK
-/// does not wait for a round of full packets.
+/// Serves flows in turn, or RDMA and TCP in turn and the flows of each. Each flow with data to send has
+/// one queue and sends one packet a turn. Packets without data go first: Linux `fq` also serves a flow that
+/// was idle before the backlogged ones, so a pure ACK does not wait for a round of full packets.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct FairNic {
     /// Packets without data.
     control: PacketQueue,
     /// Flows with data to send, in the order of their turns.
     ready: VecDeque<u32>,
-    /// A packet is being serialised.
+    /// True if a packet is being serialised.
     sending: bool,
     /// Priorities that the switch has paused, a bit each.
     paused: u8,
-    /// Packets without data that are paused, older than those of `control`.
+    /// Paused packets without data, which are older than those of `control`.
     held: PacketQueue,
-    /// Queues of a port, where pauses have told.
+    /// Number of queues of a port; known after the first pause.
     priorities: u16,
     turn: Turn,
 }
 
-/// Whose turn it is among flows with data.
+/// Rule for the next turn among flows with data.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 enum Turn {
-    /// The next flow's.
+    /// It is the next flow's turn.
     #[default]
     Flow,
-    /// The next flow's of a class while it has one that may send, else the other's.
+    /// It is the turn of the next flow of a class that may send, or of the other class if there is none.
     Class {
-        /// RDMA's turn, not TCP's.
+        /// True if it is the turn of RDMA, false if it is TCP's.
         rdma: bool,
     },
 }
 
-/// What goes next where not just the first ready flow does.
+/// Choice of the next packet if that is not simply the first ready flow's.
 impl FairNic {
-    /// Nothing is paused and flows have turns.
+    /// Returns true if nothing is paused and flows, not classes, take turns.
     #[inline(always)]
     fn is_plain(&self) -> bool {
         self.paused == 0 && self.turn == Turn::Flow
@@ -236,8 +236,8 @@ impl FairNic {
         packet
     }
 
-    /// The place among ready flows of the one that sends next: it is not paused, and if any of the class
-    /// whose turn it is may send, it is of that class.
+    /// Returns the place of the flow that sends next among the ready flows. It is not paused. It belongs to
+    /// the class whose turn it is if any flow of that class may send.
     fn place_of_next(&self, flows: &[Flow]) -> Option<usize> {
         let open = |flow: &Flow| !self.holds(u16::from(flow.priority));
         let place = |sends: &dyn Fn(&Flow) -> bool| {
@@ -252,9 +252,10 @@ impl FairNic {
     }
 }
 
-/// Pauses (IEEE 802.1Qbb): what is paused waits, the rest goes on.
+/// Pauses (IEEE 802.1Qbb): paused packets wait, other packets are sent.
 impl FairNic {
-    /// Whether packets of a priority wait. Of flows, the last queue stands for those beyond.
+    /// Returns true if packets of a priority are paused. Priorities of flows beyond the last queue count as the
+    /// last queue.
     fn holds(&self, priority: u16) -> bool {
         let last = self.priorities.saturating_sub(1);
         self.paused >> priority.min(last) & 1 != 0
@@ -265,7 +266,7 @@ impl FairNic {
         !packet.flags.is_control() && self.holds(packet.queue % self.priorities)
     }
 
-    /// What was held goes before what came later.
+    /// Puts the held packets before those that came later.
     #[cold]
     fn release_held<T: Topology>(&mut self, engine: &mut Engine<T>) {
         while let Some(id) = self.control.pop_front(&engine.packets) {
@@ -274,7 +275,7 @@ impl FairNic {
         self.control = std::mem::take(&mut self.held);
     }
 
-    /// What is paused waits apart.
+    /// Moves paused packets into the queue of held ones.
     #[cold]
     fn hold_paused<T: Topology>(&mut self, engine: &mut Engine<T>) {
         let mut all = std::mem::take(&mut self.control);
@@ -342,21 +343,21 @@ impl FairNic {
     }
 }
 
-/// Sends packets in the order in which it takes them. What waits is linked, each packet to the one
-/// that follows it without a gap, from the packet on the wire on: when that reaches the switch, the
-/// next one is known to follow one transmission time later.
+/// Sends packets in the order in which it takes them. Waiting packets are linked, beginning with the packet
+/// on the wire: each points to the one that follows it without a gap. When the packet on the wire reaches
+/// the switch, the next one is known to follow one transmission time later.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct FifoNic {
     /// The packet taken last.
     last: PacketId,
-    /// When all that was taken has been sent.
+    /// Time at which all packets that were taken have been sent.
     free_at: Time,
-    /// Ranks that among simultaneous events.
+    /// Rank of that instant among simultaneous events.
     free_rank: TieRank,
 }
 
 impl FifoNic {
-    /// Puts the packet onto the wire, now if that is idle, else behind the one taken before.
+    /// Puts the packet onto the wire now if the wire is idle, otherwise behind the one taken before.
     #[inline(always)]
     fn take<T: Topology>(&mut self, host: u16, id: PacketId, engine: &mut Engine<T>) {
         let packet = &engine.packets[id];
@@ -364,8 +365,8 @@ impl FifoNic {
         let free_rank = engine.ranks.sent(packet.class, transmission);
         let now = engine.host_now();
         let last = std::mem::replace(&mut self.last, id);
-        // Simultaneously with the end of a transmission the order of events decides. Without
-        // propagation that packet is at the switch by now, and nothing would follow it.
+        // If a transmission ends at the same instant, the order of events decides. Without propagation
+        // delay, that packet is at the switch by now, and nothing would follow it.
         let ends_later = self.free_at == now
             && engine.rank < self.free_rank
             && engine.links.propagation > Time::ZERO;
@@ -380,7 +381,7 @@ impl FifoNic {
         engine.arrive(Subject::of_host(host, id, rank));
     }
 
-    /// The packet behind the one that reaches the switch now has followed it without a gap.
+    /// Schedules the packet that has followed, without a gap, the one that reaches the switch now.
     #[inline(always)]
     fn follow<T: Topology>(arrived: Subject, engine: &mut Engine<T>) {
         let packet = &engine.packets[arrived.packet];
@@ -394,12 +395,12 @@ impl FifoNic {
     }
 }
 
-/// Sends packets in the order in which it takes them, told when its line is free. In a network of
-/// several switches that moment has its place among simultaneous events, so that it is an event.
+/// Sends packets in the order in which it takes them. An event tells it when its line is free: in a network
+/// of several switches, that moment has a place among simultaneous events.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct QueueNic {
     waiting: PacketQueue,
-    /// A packet is being serialised.
+    /// True if a packet is being serialised.
     sending: bool,
 }
 

@@ -1,9 +1,8 @@
 //! RDMA at hosts: one packet of a flow at a time in the queue of its host, and acknowledgements that
-//! say where to go back to.
+//! say from where to send again.
 //!
-//! An interface asks a flow for its next packet when the one before it has left, so that the time
-//! between them is that of the rate from the instant at which a packet really leaves. At the rate of
-//! the line, which most flows have, that needs no timer.
+//! An interface asks a flow for its next packet when the one before it has left. So the rate applies from
+//! the instant at which a packet really leaves. At line rate, at which most flows send, no timer is needed.
 
 use super::{HostObserver, Hosts};
 use crate::engine::Engine;
@@ -13,22 +12,22 @@ use crate::engine::topology::Topology;
 use crate::scenario::{AckClass, FlowEnd, Scenario, TransportKind};
 use crate::transport::Reply;
 
-/// No flow.
+/// Number that stands for no flow.
 const NO_FLOW: u32 = u32::MAX;
 
-/// What hosts know of RDMA.
+/// RDMA state and settings of all hosts.
 #[derive(Clone, Debug)]
 pub(super) struct Rdma {
-    /// Bytes of data on top of the payload, without telemetry and with it.
+    /// Overhead of a data packet on top of its payload, without and with telemetry, bytes.
     headers: [u32; 2],
-    /// Bytes of an acknowledgement, without telemetry and with it.
+    /// Size of an acknowledgement, without and with telemetry, bytes.
     acks: [u16; 2],
-    /// A flow ends with its last acknowledgement.
+    /// True if a flow ends with its last acknowledgement.
     ends_with_ack: bool,
-    /// Of acknowledgements.
+    /// Flags of acknowledgements.
     ack_flags: Flags,
-    /// By host, the flow whose packet is on the line, which may then make another one; empty without
-    /// RDMA.
+    /// By host, the flow whose packet is on the line, which may create another one afterwards; empty
+    /// without RDMA.
     on_line: Box<[u32]>,
 }
 
@@ -48,7 +47,7 @@ impl Rdma {
 
 /// The send side.
 impl<T: Topology> Hosts<T> {
-    /// Bytes of a data packet of the flow on top of its payload.
+    /// Returns the overhead of a data packet of the flow on top of its payload, bytes.
     #[inline(always)]
     pub(super) fn header_of(&self, flow: u32) -> u32 {
         match self.settings.rdma && self.flows[flow as usize].is_rdma() {
@@ -59,14 +58,14 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    /// Wire bytes of the packet of an RDMA flow that leaves its host next.
+    /// Returns the wire bytes of the packet that leaves the host next, if the flow uses RDMA.
     pub(super) fn next_departure(&self, flow: u32, engine: &Engine<T>) -> Option<u32> {
         let flow = &self.flows[flow as usize];
         let id = flow.waiting.head().filter(|_| flow.is_rdma())?;
         Some(u32::from(engine.packets[id].wire_bytes))
     }
 
-    /// A packet of an RDMA flow begins to leave its host.
+    /// Handles a packet of an RDMA flow that begins to leave its host.
     pub(super) fn depart(&mut self, flow: u32, bytes: u32, engine: &mut Engine<T>) {
         let state = &mut self.flows[flow as usize];
         state
@@ -75,7 +74,7 @@ impl<T: Topology> Hosts<T> {
         self.rdma.on_line[usize::from(state.src)] = flow;
     }
 
-    /// The line of a host has become free: the RDMA flow that it sent for may go on.
+    /// Lets the RDMA flow whose packet has left the line continue, when the line of a host has become free.
     pub(super) fn refill_sent(&mut self, host: u16, engine: &mut Engine<T>) {
         let Some(on_line) = self.rdma.on_line.get_mut(usize::from(host)) else {
             return;
@@ -86,8 +85,8 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    /// Whether the flow is asked for its next packet when a packet of it has left the host, so that it
-    /// needs no timer for its pace.
+    /// Returns true if the host asks the flow for its next packet when a packet of it has left. Then the flow
+    /// needs no timer for its pacing.
     pub(super) fn waits_for_line(&self, flow: u32) -> bool {
         let state = &self.flows[flow as usize];
         let on_line = || self.rdma.on_line[usize::from(state.src)] == flow;
@@ -97,7 +96,7 @@ impl<T: Topology> Hosts<T> {
 
 /// The receive side.
 impl<T: Topology> Hosts<T> {
-    /// The last bit of a packet of an RDMA flow has arrived.
+    /// Handles a packet of an RDMA flow whose last bit has arrived.
     #[inline(never)]
     pub(super) fn receive_rdma<O: HostObserver>(
         &mut self,

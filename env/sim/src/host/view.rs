@@ -1,4 +1,4 @@
-//! What users, observers and the simulator's loop read of hosts and their flows.
+//! Read access to hosts and their flows, for users, observers and the simulator's loop.
 
 use super::nic::Nics;
 use super::{HostCounters, Hosts};
@@ -9,33 +9,33 @@ use crate::traffic::FlowSpec;
 use crate::transport::Settings;
 use crate::units::Time;
 
-/// One active flow, as only the simulator can see it.
+/// State of an active flow that only the simulator can see.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowView {
-    /// Its place in the trace.
+    /// Position of the flow in the trace.
     pub index: u32,
-    /// Its number in the order of starts, as in [`FlowRef`](super::FlowRef).
+    /// Number of the flow in the order of starts, as in [`FlowRef`](super::FlowRef).
     pub number: u32,
     /// Sending host.
     pub src: u16,
     /// Receiving host.
     pub dst: u16,
-    /// Payload bytes not yet acknowledged.
+    /// Payload not yet acknowledged, bytes.
     pub remaining_bytes: u64,
     /// Congestion window, bytes.
     pub cwnd: u32,
-    /// Packets on their way, data and acknowledgements.
+    /// Number of packets in flight, data and acknowledgements.
     pub in_network: u32,
-    /// Segments known to be lost that wait to be sent again.
+    /// Number of segments known to be lost that wait to be sent again.
     pub lost_segments: u32,
-    /// Losses are being repaired.
+    /// True if losses are being repaired.
     pub recovering: bool,
-    /// The window still doubles.
+    /// True if the window still doubles.
     pub slow_start: bool,
-    /// Until the next timer of the flow expires, if nothing is acknowledged before: that for
-    /// retransmissions, or with RACK-TLP an earlier one.
+    /// Time until the next timer of the flow expires, if nothing is acknowledged before. That is the
+    /// retransmission timer, or with RACK-TLP an earlier one.
     pub timeout_in: Time,
-    /// Only the timer helps, after this long: nothing of the flow is on its way.
+    /// Time until the timer expires if only the timer helps, because no packet of the flow is in flight.
     pub stalled_for: Option<Time>,
 }
 
@@ -56,7 +56,7 @@ impl<T: Topology> Hosts<T> {
         &self.counters
     }
 
-    /// Timeouts of a flow, by number.
+    /// Returns the number of timeouts of a flow, by the flow's number.
     pub(crate) fn timeouts_of(&self, number: usize) -> u32 {
         self.counters.timeouts_of(number)
     }
@@ -69,17 +69,17 @@ impl<T: Topology> Hosts<T> {
         self.last_finish
     }
 
-    /// When the first flow starts.
+    /// Returns the start of the first flow.
     pub(crate) fn first_start(&self) -> Time {
         self.roster.start(0).unwrap_or_default()
     }
 
-    /// Place of a flow in the trace, by number.
+    /// Returns the position of a flow in the trace, by number.
     pub(crate) fn place(&self, number: usize) -> u32 {
         self.roster.place(number)
     }
 
-    /// A flow as it was in the trace, by number.
+    /// Returns a flow as it was in the trace, by number.
     pub(crate) fn spec(&self, number: usize) -> FlowSpec {
         self.roster
             .spec(number, &self.flows[number], &self.settings)
@@ -93,12 +93,12 @@ impl<T: Topology> Hosts<T> {
         self.flows[number].stage.finish()
     }
 
-    /// Segments that the receiver has in order.
+    /// Returns the number of segments that the receiver has in order.
     pub(crate) fn delivered_segments(&self, number: usize) -> u32 {
         self.flows[number].delivered_segments()
     }
 
-    /// Flows that have started and are not complete, in no particular but a deterministic order.
+    /// Returns the flows that have started and are not complete, in an arbitrary but deterministic order.
     pub(crate) fn active_flows(&self, now: Time) -> impl Iterator<Item = FlowView> + '_ {
         self.active.iter().map(move |&number| {
             let flow = &self.flows[number as usize];
@@ -121,7 +121,7 @@ impl<T: Topology> Hosts<T> {
         })
     }
 
-    /// Packets that wait at the hosts, to be sent in queues of their own, or to be taken.
+    /// Returns the packets that wait at the hosts, in queues to be sent or to be taken.
     pub(crate) fn waiting_packets<'a>(
         &'a self,
         engine: &'a Engine<T>,
@@ -133,7 +133,7 @@ impl<T: Topology> Hosts<T> {
             .chain(to_be_taken)
     }
 
-    /// Entries of SACK blocks in use.
+    /// Returns the number of entries of SACK blocks in use.
     pub(crate) fn sack_entries(&self) -> usize {
         self.sacks.live()
     }

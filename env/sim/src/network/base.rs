@@ -1,36 +1,36 @@
-//! What a flow's completion time is compared with.
+//! The base time that a flow's completion time is compared with.
 
 use super::isolated::IsolatedFlow;
 use crate::scenario::{AckQueue, Ecmp, Scenario, SlowdownBase, TransportKind};
 use crate::units::{Rate, Time};
 
-/// Completion times that slowdowns are relative to, by size and way.
+/// Completion times that slowdowns are relative to, by size and path.
 #[derive(Clone, Debug)]
 pub struct BaseTime {
     base: SlowdownBase,
     alone: IsolatedFlow,
     pipeline: Pipeline,
-    /// Of the longest way, propagation only.
+    /// Round-trip time of the longest path, propagation only.
     round_trip: Time,
     reverie: Reverie,
     rate: Rate,
 }
 
-/// A flow in the mind of its base.
+/// Flow properties that determine the base time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BaseFlow {
     /// Payload bytes, at least 1.
     pub bytes: u64,
-    /// Whether it crosses links between switches.
+    /// True if the flow crosses links between switches.
     pub across: bool,
-    /// Whether its connection is there before it starts.
+    /// True if the connection is established before the flow starts.
     pub connected: bool,
-    /// Its transport.
+    /// Transport of the flow.
     pub transport: TransportKind,
 }
 
 impl BaseFlow {
-    /// A flow of `bytes` bytes between hosts of one switch.
+    /// Describes a flow of `bytes` bytes between hosts of one switch.
     pub fn within(bytes: u64, transport: TransportKind) -> BaseFlow {
         BaseFlow {
             bytes,
@@ -41,8 +41,8 @@ impl BaseFlow {
     }
 }
 
-/// What Reverie (NSDI 2024) divides by: the longest round trip of a full packet without headers, and
-/// the time of the flow on the line of a host, that of RDMA with headers.
+/// Base time of Reverie (NSDI 2024): the longest round trip of a full packet without headers, plus
+/// the time of the flow on the line of a host, for RDMA with headers.
 #[derive(Clone, Copy, Debug)]
 struct Reverie {
     round_trip: Time,
@@ -81,7 +81,7 @@ impl Reverie {
 }
 
 impl BaseTime {
-    /// For flows of `scenario`.
+    /// Prepares the base times for flows of `scenario`.
     pub fn new(scenario: &Scenario) -> BaseTime {
         BaseTime {
             base: scenario.slowdown_base,
@@ -96,12 +96,14 @@ impl BaseTime {
         }
     }
 
-    /// The transport of a flow, which may start as part of a group or belong to the second class.
+    /// Returns the transport of a flow, which may start as part of a group or belong to the second
+    /// class.
     pub(super) fn transport_of(&self, in_group: bool, in_second: bool) -> TransportKind {
         self.alone.scenario().transport_of(in_group, in_second)
     }
 
-    /// The time from the start of the flow to its end that counts as a slowdown of 1. Complexity: O(1); with `alone` as [`IsolatedFlow::completion_of`].
+    /// Returns the time from the start of the flow to its end that counts as a slowdown of 1.
+    /// Complexity: O(1); with `alone` as [`IsolatedFlow::completion_of`].
     ///
     /// # Panics
     /// When the flow has no bytes.
@@ -121,19 +123,19 @@ impl BaseTime {
     }
 }
 
-/// `8 · bytes / rate`, rounded up; for more bytes than packets have.
+/// Returns `8 · bytes / rate`, rounded up; supports more bytes than a packet can hold.
 fn serialisation(bytes: u64, rate: Rate) -> Time {
     let picoseconds = (u128::from(bytes) * 8_000_000_000_000).div_ceil(u128::from(rate.0));
     Time(u64::try_from(picoseconds).unwrap_or(u64::MAX / 2))
 }
 
-/// A flow alone whose window never limits it: every link takes the next packet as soon as it has
-/// sent the one before it and the packet is there.
+/// A flow alone in the network whose window never limits it: every link takes the next packet as
+/// soon as the packet is there and the link has sent the one before it.
 #[derive(Clone, Debug)]
 struct Pipeline {
     mss: u64,
-    /// Wire bytes on top of the payload, preamble and gap included; of RDMA, without telemetry and with
-    /// it.
+    /// Wire bytes on top of the payload, preamble and gap included. RDMA has two values: without
+    /// telemetry and with it.
     header: u64,
     rdma_headers: [u64; 2],
     ack: u64,
@@ -142,9 +144,10 @@ struct Pipeline {
     propagation: Time,
     host: Rate,
     fabric: Rate,
-    /// Links between switches that the packets of a flow take in turn.
+    /// Number of links between switches that the packets of a flow take in turn.
     parallel: u64,
-    /// Data can overtake acknowledgements in switches, where these have a queue of their own.
+    /// True if data can overtake acknowledgements in switches, where these have a queue of their
+    /// own.
     overtakes: bool,
 }
 
@@ -193,7 +196,7 @@ impl Pipeline {
         self.handshake && !flow.connected && !flow.transport.is_rdma()
     }
 
-    /// The time that a SYN and its answer take.
+    /// Returns the time that a SYN and its answer take.
     fn opening<const LINKS: usize>(&self, links: [Rate; LINKS]) -> Time {
         let hops = links.map(|rate| rate.transmission_time(self.syn).0 + self.propagation.0);
         Time(2 * hops.iter().sum::<u64>())
@@ -201,7 +204,7 @@ impl Pipeline {
 
     fn over<const LINKS: usize>(&self, flow: BaseFlow, links: [Rate; LINKS]) -> Time {
         let times = |bytes: u64| links.map(|rate| rate.transmission_time(bytes));
-        // When each link has sent the packet before.
+        // Times at which each link has sent the packet before.
         let mut sent = [Time::ZERO; LINKS];
         let mut start = Time::ZERO;
         if self.is_opened(flow) {
@@ -221,8 +224,9 @@ impl Pipeline {
         start.saturating_add(reached)
     }
 
-    /// The same over parallel links between the switches, when no packet could find a better one: each
-    /// takes the link that is free first. However packets take turns, a flow is not faster.
+    /// Returns the same over parallel links between the switches, if no packet can find a better
+    /// link: each takes the link that is free first. However packets take turns, a flow is not
+    /// faster.
     ///
     /// Full packets leave the host a transmission time apart, and of those that take one link in turn the
     /// next may have to wait for the one before, `backlog` longer every round. At the second link the gaps
@@ -241,7 +245,7 @@ impl Pipeline {
         let (rest_on_host, rest_on_fabric) = (on(host, rest), on(fabric, rest));
         let (on_host, on_fabric) = (on(host, self.mss + header), on(fabric, self.mss + header));
         let backlog = on_fabric.saturating_sub(links * on_host);
-        // When a full packet, from 0, and the last packet reach the last switch.
+        // Times at which a full packet, from 0, and the last packet reach the last switch.
         let reached = |number: u128| {
             let left = ahead + (number + 1) * on_host;
             left + 2 * on_fabric + 3 * delay + number / links * backlog
@@ -249,7 +253,7 @@ impl Pipeline {
         let others = u128::from(others);
         let last = ahead + others * on_host + rest_on_host + 2 * rest_on_fabric + 3 * delay;
 
-        // Full packets that reach it before the last packet.
+        // Number of full packets that reach it before the last packet.
         let (mut before, mut end) = (0, others);
         while before < end {
             let middle = before.midpoint(end);
@@ -272,11 +276,12 @@ impl Pipeline {
         start.saturating_add(Time(done))
     }
 
-    /// So many packets, which wait at the first link and take `times` on each, cross all links.
+    /// Sends `packets` packets across all links; they wait at the first link and take `times` on
+    /// each.
     ///
-    /// A link has sent the last of them when the longest chain of what has to happen one after the
-    /// other is over. Such a chain begins where link `i` becomes free, has the first packet cross the
-    /// links from there on, and waits for all others at the slowest of these.
+    /// A link has sent the last of them at the end of the longest chain of consecutive steps. Such a
+    /// chain begins when link `i` becomes free. Then the first packet crosses the links from there on,
+    /// and all others wait at the slowest of these.
     fn send<const LINKS: usize>(
         &self,
         packets: u64,
@@ -345,7 +350,7 @@ mod tests {
         );
     }
 
-    /// So many packets at once are as many one after the other.
+    /// Sending packets together takes as long as sending them one by one.
     #[test]
     fn packets_together_are_packets_one_by_one() {
         let pipeline = Pipeline::new(&scenario());

@@ -38,7 +38,7 @@ pub enum Violation {
         /// Sum of its packets' bytes.
         held: u64,
     },
-    /// What the memory management counts at ingress, at egress and in its pools does not add up.
+    /// The counters of memory management at ingress, at egress and in the pools do not add up.
     #[error("at {at}: the counters of memory management at switch {switch} do not add up")]
     Memory {
         /// Time of the check.
@@ -53,13 +53,13 @@ pub enum Violation {
     Conservation {
         /// Time of the check.
         at: Time,
-        /// Sent by hosts.
+        /// Packets sent by hosts.
         created: u64,
-        /// Received by hosts.
+        /// Packets received by hosts.
         delivered: u64,
-        /// Dropped at the switch.
+        /// Packets dropped at the switch.
         dropped: u64,
-        /// In host queues, on links and in switch queues.
+        /// Packets in host queues, on links and in switch queues.
         in_flight: u64,
     },
 }
@@ -150,7 +150,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         })
     }
 
-    /// Whether every live packet is in exactly one queue or on exactly one link.
+    /// Returns true if every live packet is in exactly one queue or on exactly one link.
     ///
     /// Complexity: O(n log n) in the packets in flight, those at hosts included.
     pub fn packets_are_placed_once(&self) -> bool {
@@ -191,14 +191,15 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         })
     }
 
-    /// Whether as many packets in flight carry telemetry records as there are such records.
+    /// Returns true if as many packets in flight carry telemetry records as there are such records.
     pub fn records_are_balanced(&self) -> bool {
         let packets = &self.engine.packets;
         let carries = |id: &PacketId| packets[*id].flags.carries_records();
         self.in_flight().filter(carries).count() == packets.records.live()
     }
 
-    /// Whether as many SACK entries are in use as acknowledgements with SACK blocks are in flight.
+    /// Returns true if as many SACK entries are in use as acknowledgements with SACK blocks are in
+    /// flight.
     pub fn sack_entries_are_balanced(&self) -> bool {
         let carrying = self
             .in_flight()

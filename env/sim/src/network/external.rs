@@ -13,7 +13,7 @@ use crate::switch::{Admission, Policy, Switch, SwitchId, SwitchSettings};
 use crate::traffic::FlowSpec;
 use crate::units::{Rate, Time};
 
-/// What a packet from outside is for.
+/// Purpose of a packet from outside the simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameKind {
     /// It carries payload.
@@ -22,7 +22,7 @@ pub enum FrameKind {
     Ack,
     /// The first packet of a handshake (RFC 9293 §3.5).
     Syn,
-    /// Its answer.
+    /// The answer to the first packet.
     SynAck,
     /// A packet without payload from the sender of the data: the end of a handshake or of the flow.
     Control,
@@ -31,43 +31,43 @@ pub enum FrameKind {
 /// A packet from outside, as the switch sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// The port that it leaves by.
+    /// Port that the packet leaves by.
     pub port: usize,
     /// Bytes that count in the buffer and take time on the line.
     pub bytes: u16,
-    /// Number of its flow, from 0.
+    /// Number of the packet's flow, from 0.
     pub flow: u32,
-    /// What it is for.
+    /// Purpose of the packet.
     pub kind: FrameKind,
-    /// Its sender answers marks: an ECN-capable transport (RFC 3168 §5).
+    /// True if the sender answers marks: an ECN-capable transport (RFC 3168 §5).
     pub markable: bool,
-    /// It was sent before the network can have said anything to its flow.
+    /// True if the packet was sent before the network could signal anything to its flow.
     pub unscheduled: bool,
-    /// The caller's number for it.
+    /// The caller's number for the packet.
     pub tag: u32,
 }
 
 /// A packet whose last bit has left its port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Departure {
-    /// The caller's number for it.
+    /// The caller's number for the packet.
     pub tag: u32,
-    /// The port.
+    /// Port that the packet left by.
     pub port: usize,
-    /// When.
+    /// Time of departure.
     pub at: Time,
-    /// The switch has set the mark Congestion Experienced.
+    /// True if the switch has set the mark Congestion Experienced.
     pub marked: bool,
 }
 
-/// What only the hosts of a run can tell.
+/// Counts that only the hosts of a run know.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct HostCounts {
     /// Expiries of retransmission timers.
     pub timeouts: u64,
     /// Tail loss probes (RFC 8985 §7).
     pub tail_probes: u64,
-    /// Segments that receivers had already.
+    /// Segments received that the receiver already had.
     pub spurious_retransmissions: u64,
 }
 
@@ -88,8 +88,8 @@ pub struct ExternalSwitch<P> {
 }
 
 impl<P: Policy> ExternalSwitch<P> {
-    /// An empty switch with so many bytes of buffer and, perhaps, queue management behind its policy.
-    /// `seed` is that of the marks.
+    /// Returns an empty switch with `capacity` bytes of buffer and, if given, queue management
+    /// behind its policy. `seed` seeds the marks.
     ///
     /// # Errors
     /// When the scenario is inconsistent or describes a switch that cannot carry real packets; when the
@@ -133,9 +133,9 @@ impl<P: Policy> ExternalSwitch<P> {
         self.recorders.record_timeline(interval, self.now);
     }
 
-    /// The last bit of a packet has arrived. Packets that leave [before](ExternalSwitch::next_departure)
-    /// have to be taken first. Returns whether it was admitted; packets that were lost in its favour are
-    /// [handed over](ExternalSwitch::take_lost).
+    /// Reports that the last bit of a packet has arrived. Packets that leave
+    /// [before](ExternalSwitch::next_departure) have to be taken first. Returns true if the packet was
+    /// admitted; packets that were lost in its favour are [handed over](ExternalSwitch::take_lost).
     ///
     /// # Panics
     /// When there is no such port or `at` lies in the past.
@@ -171,7 +171,7 @@ impl<P: Policy> ExternalSwitch<P> {
         true
     }
 
-    /// When the next packet leaves, if one is being sent.
+    /// Returns the time at which the next packet leaves, if one is being sent.
     pub fn next_departure(&self) -> Option<Time> {
         self.next_port().map(|(left, _)| left)
     }
@@ -207,28 +207,28 @@ impl<P: Policy> ExternalSwitch<P> {
         Some(tag)
     }
 
-    /// The switch.
+    /// Returns the switch.
     pub fn switch(&self) -> &Switch<P> {
         &self.switch
     }
 
-    /// The switch, to be changed from outside the packet path, as a control loop does.
+    /// Returns the switch, to be changed from outside the packet path, as a control loop does.
     pub fn switch_mut(&mut self) -> &mut Switch<P> {
         &mut self.switch
     }
 
-    /// The instant of the last event.
+    /// Returns the instant of the last event.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Packets that are stored or being sent.
+    /// Returns the number of packets that are stored or being sent.
     pub fn stored(&self) -> usize {
         self.packets.live()
     }
 
-    /// Records and aggregates in the form of the simulator's, of flows whose times the hosts have
-    /// measured. `wall_s` is the time of the run. What hosts do not tell is NaN.
+    /// Returns records and aggregates in the simulator's form, for flows whose times the hosts have
+    /// measured. `wall_s` is the wall time of the run. Values that hosts do not report are NaN.
     pub fn outcome(&mut self, flows: Vec<FlowRecord>, hosts: HostCounts, wall_s: f64) -> Outcome {
         let summary = self.summary(&flows, hosts, wall_s);
         let mut outcome = Outcome {
@@ -323,8 +323,8 @@ impl<P: Policy> ExternalSwitch<P> {
     }
 }
 
-/// The record of a flow that a host has measured: `spec.start` is when it began, `finish` when its last
-/// byte was delivered.
+/// Returns the record of a flow that a host has measured: `spec.start` is the time when it began,
+/// `finish` the time when its last byte was delivered.
 ///
 /// # Panics
 /// When it ends before it begins.
@@ -344,7 +344,7 @@ pub fn measured_flow(base: &BaseTime, spec: FlowSpec, finish: Option<Time>) -> F
     }
 }
 
-/// Refuses what packets of real hosts cannot have.
+/// Refuses scenarios that packets of real hosts cannot follow.
 fn check(scenario: &Scenario) -> Result<(), SimError> {
     let problem = if scenario.has_lossless() {
         "lossless_priorities: hosts do not stop at pause frames; must be empty"

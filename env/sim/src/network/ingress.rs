@@ -1,15 +1,15 @@
-//! Samples of the queues of lossless packets at the ports by which they come.
+//! Samples of the lossless packets queued at each ingress port.
 
 use crate::switch::mmu::IngressState;
 use crate::switch::{Policy, Switch, SwitchId};
 use crate::units::Time;
 
-/// When lossless ingress queues are looked at.
+/// Times at which lossless ingress queues are sampled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IngressSampling {
-    /// The first sample.
+    /// Time of the first sample.
     pub from: Time,
-    /// No sample is taken after it.
+    /// End of sampling: no sample is taken later.
     pub to: Time,
     /// Time between samples, at least 1 ps.
     pub interval: Time,
@@ -18,19 +18,19 @@ pub struct IngressSampling {
 /// A lossless ingress queue at an instant.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct IngressRow {
-    /// When.
+    /// Time of the sample.
     pub t: Time,
     /// The switch.
     pub switch: SwitchId,
-    /// Its port, priority and lengths.
+    /// Port, priority and lengths of the queue.
     pub queue: IngressState,
 }
 
-/// What was seen of all switches.
+/// Samples taken at all switches.
 #[derive(Clone, Debug)]
 pub(super) struct IngressSamples {
     sampling: IngressSampling,
-    /// The next sample of every switch.
+    /// Time of the next sample, for every switch.
     next: Vec<Time>,
     pub(super) rows: Vec<IngressRow>,
 }
@@ -44,8 +44,8 @@ impl IngressSamples {
         }
     }
 
-    /// Before the events of an instant. Nothing changes between events: of the samples before this
-    /// one, one is enough.
+    /// Samples the queues before the events of an instant. Nothing changes between events, so a
+    /// single sample stands for all that have become due since.
     pub(super) fn sample<P: Policy>(
         &mut self,
         now: impl Fn(&Switch<P>) -> Time,

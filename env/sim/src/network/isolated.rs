@@ -15,13 +15,13 @@ use crate::traffic::{FlowSpec, Trace, host_number};
 use crate::transport::Settings;
 use crate::units::{Rate, Time};
 
-/// Bytes from which nothing is marked: more than a flow has in flight.
+/// Marking threshold that disables marks, bytes: more than a flow has in flight.
 const UNMARKED: u64 = 1_000_000_000_000;
 
-/// Longer than the own queue of a flow delays its acknowledgements: the largest timeout there is.
+/// Minimum timeout that disables timeouts: longer than a flow's own queue delays acknowledgements.
 const NO_TIMEOUT_US: u64 = 100_000_000;
 
-/// Spines that a network may have at most.
+/// Maximum number of spines in the simulated network.
 const MOST_SPINES: u64 = 4_096;
 
 /// Completion times of isolated flows, by size.
@@ -31,8 +31,8 @@ const MOST_SPINES: u64 = 4_096;
 /// become periodic from there; a test compares them with the simulator. If slow start depends on
 /// more than that, such as delayed acknowledgements, the flow is simulated.
 ///
-/// Neither marks nor HyStart nor spurious timeouts hold it back: other flows can keep them from a flow, which
-/// would be faster among them than alone.
+/// Marks, HyStart and spurious timeouts do not slow it down. Other flows can keep these from a
+/// flow, which would then be faster among them than alone.
 #[derive(Clone, Debug)]
 pub struct IsolatedFlow {
     transport: TransportKind,
@@ -52,27 +52,27 @@ struct SlowStart {
     rounds: Rounds,
 }
 
-/// When the segments of a flow that is alone start to leave its host, in slow start.
+/// Times at which the segments of an isolated flow start to leave its host, in slow start.
 ///
 /// Acknowledgements return as far apart as segments leave, and each lets two segments go, or one at
 /// the cap of the window. So the window of a round trip leaves in one burst at line rate, a round trip
 /// after the burst before. From the first burst that lasts a round trip on, the host never pauses.
 #[derive(Clone, Debug)]
 struct Rounds {
-    /// Start of the first burst.
+    /// Start time of the first burst.
     first: Time,
-    /// Transmission of a full packet.
+    /// Transmission time of a full packet.
     full: Time,
-    /// From the start of a burst to the acknowledgement of its first segment.
+    /// Time from the start of a burst to the acknowledgement of its first segment.
     round_trip: Time,
-    /// Segments of the first burst.
+    /// Number of segments in the first burst.
     initial: u64,
-    /// Most segments of a burst.
+    /// Largest number of segments in a burst.
     cap: u64,
 }
 
 impl IsolatedFlow {
-    /// For flows of `scenario`.
+    /// Prepares completion times for flows of `scenario`.
     pub fn new(scenario: &Scenario) -> IsolatedFlow {
         // Other congestion controls are simulated.
         let is_plain_slow_start = matches!(
@@ -89,8 +89,9 @@ impl IsolatedFlow {
         }
     }
 
-    /// Time from the start of a flow of `bytes` bytes to the delivery of the last one. Complexity:
-    /// O(log of the segments), or a simulation of that flow where its send times are not computed.
+    /// Returns the time from the start of a flow of `bytes` bytes to the delivery of the last one.
+    /// Complexity: O(log of the segments), or a simulation of that flow if its send times are not
+    /// computed.
     ///
     /// # Panics
     /// When `bytes` is zero.
@@ -101,8 +102,8 @@ impl IsolatedFlow {
         }
     }
 
-    /// As [`completion`](IsolatedFlow::completion) for any flow. Complexity: a simulation of it if it
-    /// crosses several switches or is connected before it starts.
+    /// Returns the completion time of any flow, as [`completion`](IsolatedFlow::completion).
+    /// Complexity: a simulation of it if it crosses several switches or is connected before it starts.
     ///
     /// # Panics
     /// When the flow has no bytes.
@@ -143,9 +144,10 @@ impl IsolatedFlow {
         BaseFlow::within(bytes, self.transport)
     }
 
-    /// Links between two leaves that a flow uses when it is alone: one, or where packets are sprayed as
-    /// many as let a packet pass before the next one that takes the same link comes. Each is that of a
-    /// spine of its own, so that packets of the other direction do not disturb the turns.
+    /// Returns the number of links between two leaves that an isolated flow can use. That is one,
+    /// or with packet spraying as many as let a packet pass before the next packet on the same link
+    /// comes. Each link belongs to a spine of its own, so that packets of the other direction do
+    /// not disturb the turns.
     fn useful_links(&self) -> u32 {
         if self.scenario.ecmp != Ecmp::Spray {
             return 1;
@@ -157,7 +159,7 @@ impl IsolatedFlow {
         u32::try_from(links).unwrap_or(u32::MAX)
     }
 
-    /// The scenario with this transport for all flows.
+    /// Returns the scenario with this transport for all flows.
     fn with_transport(&self, transport: TransportKind) -> Scenario {
         Scenario {
             transport,
@@ -169,8 +171,9 @@ impl IsolatedFlow {
     }
 }
 
-/// The scenario without what can hold a flow alone back besides its window: marks, timers that expire
-/// although nothing is lost, and HyStart, which `linux` and `linux-dctcp` bring along.
+/// Returns the scenario with everything disabled that can slow an isolated flow besides its window:
+/// marks, timers that expire although nothing is lost, and HyStart, which `linux` and `linux-dctcp`
+/// enable.
 fn undisturbed(scenario: &Scenario) -> Scenario {
     let stack = scenario.stack();
     Scenario {
@@ -194,7 +197,7 @@ fn undisturbed(scenario: &Scenario) -> Scenario {
     }
 }
 
-/// The completion time of a flow in a network of its own.
+/// Simulates a flow in a network of its own and returns its completion time.
 fn simulate(scenario: &Scenario, flow: BaseFlow) -> Time {
     let ports = scenario.port_count();
     simulate_in(OneSwitch { ports }, scenario, flow)
@@ -225,9 +228,9 @@ fn simulate_in<T: Topology>(topology: T, scenario: &Scenario, flow: BaseFlow) ->
     simulator.last_finish()
 }
 
-/// The flows to one port of a single switch when only they are simulated, in the same buffer with
-/// complete sharing (NDT paper, §VI-D): what port slowdowns are relative to. Empty for a port without
-/// flows.
+/// Returns the flows to one port of a single switch when only they are simulated, in the same
+/// buffer with complete sharing (NDT paper, §VI-D). Port slowdowns are relative to their times.
+/// Empty for a port without flows.
 ///
 /// # Errors
 /// When the scenario is inconsistent or the trace does not fit it.
@@ -296,7 +299,7 @@ impl SlowStart {
         let payload = bytes - last * self.mss;
         let wire = payload + self.header_bytes + self.overhead_bytes;
         let transmission = self.rate.transmission_time(wire);
-        // A flow that does not end within the time that can be expressed ends at its end.
+        // A time beyond the representable range becomes the largest time.
         let hop = Time(transmission.0 + self.propagation.0);
         let at_switch = self.rounds.send(last).saturating_add(hop);
         // A short last segment catches up with the full one before it at the switch.
@@ -313,7 +316,8 @@ impl SlowStart {
 }
 
 impl Rounds {
-    /// When segment `k`, from 0, starts to leave the host; the last instant if that is later.
+    /// Returns the time at which segment `k`, from 0, starts to leave the host; the last instant if
+    /// that is later.
     fn send(&self, k: u64) -> Time {
         let mut start = self.first;
         let mut before = 0;
@@ -429,8 +433,8 @@ mod tests {
         );
     }
 
-    /// Marks and HyStart, which are left out, change nothing in the presets: where links are equally fast
-    /// a flow alone fills no queue but that of its host.
+    /// The base leaves out marks and HyStart. That changes nothing in the presets: if all links are
+    /// equally fast, an isolated flow fills no queue but that of its host.
     #[test]
     fn presets_are_compared_with_the_whole_simulation() {
         let presets = Scenario::presets().iter().map(|preset| preset.scenario());

@@ -1,4 +1,4 @@
-//! What is watched and not simulated.
+//! Observers, which watch a simulation without changing it.
 
 use super::outcome::Outcome;
 use crate::engine::clock::EventTime;
@@ -16,8 +16,9 @@ pub trait Observer: SwitchObserver + HostObserver {
     #[inline(always)]
     fn before_event<P: Policy>(&mut self, _now: EventTime, _switches: &[Switch<P>]) {}
 
-    /// The last bit of a packet has arrived at a switch, which has done nothing with it yet; `now` is that
-    /// of the switch. `packet` describes it, unless it is a pause frame.
+    /// Called when the last bit of a packet has arrived at a switch, before the switch does
+    /// anything with it. `now` is the switch's time. `packet` describes the packet, unless it is a
+    /// pause frame.
     #[inline(always)]
     fn crossing(&mut self, _at: SwitchId, _now: Time, _packet: impl Fn() -> Option<Crossing>) {}
 

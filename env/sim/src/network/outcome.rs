@@ -13,21 +13,21 @@ pub const SHORT_BYTES: u64 = 100_000;
 /// Flows of at least this many bytes are long.
 pub const LONG_BYTES: u64 = 1_000_000;
 
-/// What a flow counts among.
+/// Class that a flow counts towards in the summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FlowClass {
     /// One of a group of flows that starts together.
     Incast,
     /// At most 100 kB.
     Short,
-    /// In between.
+    /// More than 100 kB and less than 1 MB.
     Medium,
     /// At least 1 MB.
     Long,
 }
 
 impl FlowClass {
-    /// The class of a flow.
+    /// Returns the class of a flow.
     pub fn of(flow: &FlowSpec) -> FlowClass {
         match flow.size {
             _ if flow.query >= 0 => FlowClass::Incast,
@@ -37,7 +37,7 @@ impl FlowClass {
         }
     }
 
-    /// The name used in files.
+    /// Returns the name used in files.
     pub fn name(self) -> &'static str {
         match self {
             FlowClass::Incast => "incast",
@@ -53,18 +53,19 @@ impl FlowClass {
 pub struct FlowRecord {
     /// The flow as it was specified.
     pub spec: FlowSpec,
-    /// When the SYN-ACK arrived at the sender; the start time without a handshake.
+    /// Time at which the SYN-ACK arrived at the sender; the start time without a handshake.
     pub established: Option<Time>,
-    /// When the last byte was delivered to the receiving application; of RDMA, as `fct` says.
+    /// Time at which the last byte was delivered to the receiving application; for RDMA, as the setting
+    /// `fct` defines.
     pub finish: Option<Time>,
     /// Flow completion time: from the start to the finish.
     pub fct: Option<Time>,
-    /// What its completion time is compared with (`slowdown_base`), if it has one.
+    /// Time that the completion time is compared with (`slowdown_base`), if there is one.
     pub base: Option<Time>,
     /// FCT divided by the base.
     pub slowdown: Option<f64>,
-    /// Expiries of its retransmission timers, including those for SYN and SYN-ACK; 255 stands for
-    /// more, too.
+    /// Expiries of the flow's retransmission timers, including those for SYN and SYN-ACK; 255 also
+    /// stands for more.
     pub timeouts: u32,
 }
 
@@ -101,25 +102,25 @@ pub struct DropRow {
     pub queue_bytes: u64,
     /// Bytes in the whole buffer.
     pub occupancy_bytes: u64,
-    /// Why it was lost.
+    /// Reason of the loss.
     pub loss: Loss,
 }
 
-/// What happened at one switch: losses and marks of the whole run, and the rest within the measured
-/// time, where the scenario has one (`measure_ms`), or else until the end of the run.
+/// Results of one switch: losses and marks of the whole run. Other values are those within the measured
+/// time, if the scenario has one (`measure_ms`), or else until the end of the run.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct SwitchRow {
-    /// Which.
+    /// Number of the switch.
     pub switch: SwitchId,
     /// `leaf` or `spine`; a single switch is a leaf.
     pub kind: &'static str,
-    /// Size of its buffer.
+    /// Size of the switch's buffer, bytes.
     pub buffer_bytes: u64,
     /// Packets that left its ports.
     pub packets_forwarded: u64,
     /// Packets lost, including those pushed out.
     pub drops: u64,
-    /// Of these, unscheduled ones.
+    /// Unscheduled packets among them.
     pub drops_unscheduled: u64,
     /// ECN marks of packets that were enqueued.
     pub marks: u64,
@@ -135,7 +136,7 @@ pub struct SwitchRow {
     pub p9999_occupancy: f64,
     /// Largest occupancy.
     pub max_occupancy: f64,
-    /// What the links of a leaf to spines carried, wire bytes, as a share of their rates; NaN where
+    /// Wire bytes that a leaf's links to the spines carried, as a share of their rates; NaN if
     /// there are none.
     pub uplink_throughput: f64,
 }
@@ -157,11 +158,11 @@ pub struct Outcome {
     pub drops: Vec<DropRow>,
     /// Time between consecutive decisions, picoseconds; empty without a control loop.
     pub trigger_intervals_ps: Vec<u64>,
-    /// Times for which switches paused their neighbours, in the order of their beginnings.
+    /// Times during which switches paused their neighbours, in the order of their beginnings.
     pub pauses: Vec<Paused>,
     /// The first lossless packet that was lost.
     pub first_lossless_drop: Option<LosslessDrop>,
-    /// Why the watchdog stopped the run: which queues wait for which.
+    /// Reason for which the watchdog stopped the run: which queues wait for which.
     pub stuck: Option<String>,
 }
 
@@ -222,7 +223,7 @@ pub struct Summary {
     pub timeout_wait_ms: f64,
     /// Tail loss probes (RFC 8985 §7).
     pub tail_probes: u64,
-    /// Data packets that arrived at receivers that had their segments already.
+    /// Data packets that arrived at receivers that already had their segments.
     pub spurious_retransmissions: u64,
     /// Packets whose last bit left a switch port.
     pub packets_forwarded: u64,
@@ -232,7 +233,7 @@ pub struct Summary {
     pub wall_s: f64,
     /// `packets_forwarded / wall_s`.
     pub packets_per_s: f64,
-    /// Largest buffer occupancy, bytes; as the next one, without the warm-up.
+    /// Largest buffer occupancy, bytes; like the next field, without the warm-up.
     pub max_occupancy_bytes: u64,
     /// 99th percentile of occupancy over time, as a fraction of the buffer.
     pub p99_occupancy: f64,
@@ -254,18 +255,18 @@ pub struct Summary {
     pub pauses: u64,
     /// Lossless packets among [`drops`](Summary::drops).
     pub drops_lossless: u64,
-    /// Time for which a priority of a link was paused, milliseconds, all links together.
+    /// Time during which a priority of a link was paused, milliseconds, all links together.
     pub paused_ms: f64,
-    /// 99th percentile of what lossless packets took of the buffer, headroom included: a share of the
-    /// buffer, over samples of all leaves. NaN without lossless priorities.
+    /// 99th percentile of the buffer space used by lossless packets, headroom included: a share of
+    /// the buffer, over samples of all leaves. NaN without lossless priorities.
     pub p99_lossless_occupancy: f64,
-    /// The same of lossy packets.
+    /// 99th percentile of the buffer space used by lossy packets, likewise.
     pub p99_lossy_occupancy: f64,
     /// Number of decisions of the control loop.
     pub decisions: u64,
 }
 
-/// The value at or above `percent` per cent of `sorted` (nearest rank); NaN when empty.
+/// Returns the value at or above `percent` per cent of `sorted` (nearest rank); NaN when empty.
 pub(crate) fn nearest_rank(sorted: &[f64], percent: f64) -> f64 {
     if sorted.is_empty() {
         return f64::NAN;
@@ -284,7 +285,7 @@ fn mean(values: &[f64]) -> f64 {
 
 impl Summary {
     /// Fills in the fields that are computed from flow records; those of flows that start before
-    /// `from` do not count. In-cast flows are no short and no long ones if `apart`.
+    /// `from` do not count. In-cast flows count as neither short nor long if `apart`.
     pub(crate) fn with_records(
         mut self,
         records: &[FlowRecord],

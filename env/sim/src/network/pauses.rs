@@ -19,17 +19,17 @@ const QUANTUM_BITS: u64 = 512;
 /// Settings and state of pauses in a network.
 #[derive(Clone, Debug)]
 pub(super) struct Pauses {
-    /// Some switch manages lossless packets.
+    /// True if some switch manages lossless packets.
     pub(super) active: bool,
     /// Frames on the wire or behind a packet in service.
     pub(super) on_wire: u64,
     bytes: u16,
     response: Time,
-    /// For how long frames pause; `None` until they are taken back.
+    /// Duration of a pause, in quanta; `None` if pauses last until they are revoked.
     quanta: Option<u16>,
     watchdog: Option<Time>,
     drops_stuck: bool,
-    /// What the watchdog has found.
+    /// The watchdog's finding, if any.
     stuck: Option<String>,
 }
 
@@ -51,13 +51,13 @@ impl Pauses {
         }
     }
 
-    /// The timer to set at time zero.
+    /// Returns the timer to set at time zero.
     pub(super) fn watch(&self) -> Option<Time> {
         self.watchdog.filter(|_| self.active)
     }
 }
 
-/// Has the policy of a switch manage its memory, if it can. Whether it does.
+/// Has the policy of a switch manage its memory, if it can. Returns true if it does.
 pub(super) fn manage_memory<P: Policy, T: Topology>(
     scenario: &Scenario,
     topology: &T,
@@ -92,7 +92,7 @@ pub(super) fn manage_memory<P: Policy, T: Topology>(
     }
 }
 
-/// Events where there are pauses.
+/// Events when pauses are in use.
 impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     #[cold]
     #[inline(never)]
@@ -109,7 +109,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     }
 }
 
-/// Frames.
+/// Sending and receiving frames.
 impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Sends the pause frames that a switch has asked for.
     #[cold]
@@ -123,8 +123,8 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         }
     }
 
-    /// Sends a frame. One about the same priority that still waits at the port says what this one was to
-    /// say, so that a frame waits for one of every other priority at most.
+    /// Sends a frame. If a frame about the same priority still waits at the port, it is updated
+    /// instead, so that a frame waits for at most one of every other priority.
     fn send_frame(&mut self, at: SwitchId, frame: PauseFrame) {
         let now = self.engine.host_now();
         let note = PauseNote {
@@ -155,7 +155,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         }
     }
 
-    /// How long the line of a port takes for so many quanta.
+    /// Returns the time that the line of a port takes for `quanta` quanta.
     fn quanta_time(&self, at: SwitchId, port: usize, quanta: u16) -> Time {
         let line = self.topology().line(at, port);
         let rate = self.engine.links.rate(line);
@@ -164,7 +164,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         Time(u64::try_from(bit_ps / u128::from(rate.0)).unwrap_or(u64::MAX / 4))
     }
 
-    /// A pause that lasts for a time is repeated after half of it.
+    /// Schedules the repetition of a pause that lasts for a time, after half of it.
     fn pause_again_later(&mut self, at: SwitchId, frame: PauseFrame) {
         let quanta = self.pauses.quanta.unwrap_or(u16::MAX);
         let half = Time(self.quanta_time(at, frame.port, quanta).0 / 2);
@@ -179,7 +179,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         self.engine.set_timer(half, Timer::PauseAgain(at.0, place));
     }
 
-    /// The time has come to repeat a pause, if it lasts.
+    /// Repeats a pause if it still lasts.
     #[cold]
     pub(super) fn pause_again(&mut self, at: u16, place: u16) {
         let at = SwitchId(at);
@@ -200,8 +200,8 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         self.pause_again_later(at, frame);
     }
 
-    /// Notes the port by which a packet comes to a switch. Whether it was a pause frame, which ends
-    /// here.
+    /// Notes the port by which a packet comes to a switch. Returns true if it was a pause frame,
+    /// which ends here.
     #[inline(never)]
     pub(super) fn takes_pause(&mut self, subject: Subject) -> bool {
         let id = subject.packet;
@@ -220,7 +220,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         false
     }
 
-    /// Where there is one switch, a pause frame reaches a host when it has left.
+    /// Delivers a pause frame to a host. With a single switch, the frame arrives when it has left.
     pub(super) fn pause_reaches_host(&mut self, id: PacketId) {
         let port = self.port_of(SwitchId(0), id);
         let to = self.topology().neighbour(SwitchId(0), port);
@@ -249,7 +249,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         }
     }
 
-    /// A pause frame takes effect.
+    /// Applies a pause frame.
     #[cold]
     pub(super) fn take_pause(&mut self, effect: PauseEffect) {
         let pauses = effect.quanta > 0;
@@ -271,7 +271,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         self.engine.set_timer(lasts, Timer::PauseEnds(effect));
     }
 
-    /// When the pause ends by itself.
+    /// Returns the time at which the pause ends by itself.
     fn expiry(&mut self, effect: PauseEffect) -> &mut Time {
         let PauseEffect { node, priority, .. } = effect;
         match effect.is_switch {
@@ -286,7 +286,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         }
     }
 
-    /// The time of a pause is over, unless it was renewed.
+    /// Ends a pause whose time is over, unless it was renewed.
     #[cold]
     pub(super) fn pause_ends(&mut self, effect: PauseEffect) {
         let now = self.engine.host_now();
@@ -320,7 +320,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
 
 /// The watchdog.
 impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
-    /// What the watchdog has stopped the run for: which queues wait for which.
+    /// Returns the reason for which the watchdog stopped the run: which queues wait for which.
     pub fn stuck(&self) -> Option<&str> {
         self.pauses.stuck.as_deref()
     }
@@ -363,7 +363,8 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         }
     }
 
-    /// From a queue that is paused to the one that pauses it, and on to what that waits for.
+    /// Describes the chain from a paused queue to the one that pauses it, and on to the one that
+    /// this one waits for.
     fn chain_of_pauses(&self, at: SwitchId, port: usize, priority: usize) -> String {
         let mut chain = format!("switch {} port {port} priority {priority}", at.0);
         let mut place = (at, port);
@@ -395,7 +396,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     }
 }
 
-/// What is told of pauses.
+/// Reporting of pauses.
 impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     pub(super) fn pause_summary(&self) -> PauseSummary {
         let (topology, links) = (self.topology(), &self.engine.links);
@@ -405,7 +406,8 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         PauseSummary::of(self.switches.as_ref(), is_leaf, now)
     }
 
-    /// Times for which switches have paused their neighbours, in the order of their beginnings.
+    /// Returns the times during which switches have paused their neighbours, in the order of their
+    /// beginnings.
     pub fn pauses(&self) -> Vec<Paused> {
         let mmus = self.switches.as_ref().iter().filter_map(Switch::mmu);
         let mut pauses: Vec<Paused> = mmus.flat_map(|mmu| mmu.paused()).collect();
@@ -420,7 +422,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         most.unwrap_or(0)
     }
 
-    /// The first lossless packet that was lost.
+    /// Returns the first lossless packet that was lost.
     pub fn first_lossless_drop(&self) -> Option<LosslessDrop> {
         let mmus = self.switches.as_ref().iter().filter_map(Switch::mmu);
         let drops = mmus.filter_map(|mmu| mmu.counters.first_lossless_drop);
@@ -428,7 +430,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     }
 }
 
-/// What a summary says of lossless packets.
+/// Values about lossless packets in a summary.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct PauseSummary {
     pub(super) pauses: u64,
@@ -439,7 +441,8 @@ pub(super) struct PauseSummary {
 }
 
 impl PauseSummary {
-    /// Of switches as of now; occupancies are those of `leaves` together, in shares of their buffers.
+    /// Summarises switches as of now; occupancies are those of `leaves` together, in shares of
+    /// their buffers.
     pub(super) fn of<P: Policy>(
         switches: &[Switch<P>],
         is_leaf: impl Fn(SwitchId) -> bool,
@@ -475,7 +478,8 @@ mod tests {
     use crate::switch::PolicySpec;
     use crate::traffic::generate;
 
-    /// A network before its first packet, of whose first switch port 0 is sending a frame for priority 3.
+    /// Returns a network before its first packet. Port 0 of the first switch is sending a frame for
+    /// priority 3.
     fn sending(rules: &str) -> FabricSimulator {
         let mut scenario = Scenario::preset("reverie-4x4").unwrap();
         scenario.set(rules).unwrap();
@@ -493,7 +497,7 @@ mod tests {
         }
     }
 
-    /// A packet of the control class comes to the port.
+    /// Sends a packet of the control class to the port.
     fn control_comes(simulator: &mut FabricSimulator) {
         let size = (54, SizeClass::Odd);
         let mut packet = Packet::new(PacketKind::Ack, 0, 0, size, Time::ZERO);
@@ -503,8 +507,8 @@ mod tests {
         assert!(!switch.send_control(&mut simulator.engine.packets, 0, id));
     }
 
-    /// Takes what waits at the port, in the order in which it would leave: the priority and quanta of
-    /// frames, `None` for other packets.
+    /// Returns the packets that wait at the port, in the order in which they would leave: the
+    /// priority and quanta of frames, `None` for other packets.
     fn waiting(simulator: &FabricSimulator) -> Vec<Option<(u8, u16)>> {
         let packets = &simulator.engine.packets;
         let queues = simulator.switches[0].waiting();

@@ -1,4 +1,4 @@
-//! What can be recorded of a run: waiting times, a timeline of all ports, every lost packet.
+//! Optional recordings of a run: waiting times, a timeline of all ports, every lost packet.
 
 use super::ingress::{IngressSamples, IngressSampling};
 use super::observer::Observer;
@@ -9,7 +9,7 @@ use crate::host::HostObserver;
 use crate::switch::{Loss, PacketId, PacketView, Policy, Switch, SwitchId, SwitchObserver, View};
 use crate::units::Time;
 
-/// What users can ask a simulation to record; nothing unless it is asked for.
+/// Recordings that users can request; nothing is recorded by default.
 #[derive(Clone, Default, Debug)]
 pub struct Recorders {
     waits: Option<Box<Waits>>,
@@ -17,7 +17,7 @@ pub struct Recorders {
     drops: Option<Vec<DropRow>>,
 }
 
-/// What is looked at in equal intervals: one thing to ask for before every event.
+/// Recordings taken at equal intervals, kept together so that each event needs one check.
 #[derive(Clone, Default, Debug)]
 struct Samples {
     timeline: Option<Timeline>,
@@ -124,13 +124,14 @@ impl Observer for Recorders {
 struct Timeline {
     interval: Time,
     start: Time,
-    /// The next sample of every switch.
+    /// Time of the next sample, for every switch.
     next: Vec<Time>,
     rows: Vec<TimelineRow>,
 }
 
 impl Timeline {
-    /// Nothing changes between events: of the samples before this one, one is enough.
+    /// Samples every switch that is due. Nothing changes between events, so a single sample stands
+    /// for all that have become due since.
     fn sample<P: Policy>(&mut self, now: EventTime, switches: &[Switch<P>]) {
         self.next.resize(switches.len(), self.start);
         for (switch, next) in switches.iter().zip(&mut self.next) {
@@ -146,7 +147,7 @@ impl Timeline {
     }
 }
 
-/// The number of a port in a row.
+/// Returns a port's number in a row.
 fn port_number(port: usize) -> u32 {
     u32::try_from(port).expect("a switch has at most 65,536 ports")
 }
@@ -154,7 +155,7 @@ fn port_number(port: usize) -> u32 {
 fn sample_ports<P: Policy>(switch: &Switch<P>, t: Time, now: Time, rows: &mut Vec<TimelineRow>) {
     let buffer = switch.buffer();
     for port in 0..buffer.ports() {
-        // Of several queues the first one's threshold stands for the port.
+        // A port with several queues shows the threshold of its first queue.
         let queue = port * buffer.queues_per_port();
         rows.push(TimelineRow {
             t,
@@ -168,10 +169,10 @@ fn sample_ports<P: Policy>(switch: &Switch<P>, t: Time, now: Time, rows: &mut Ve
     }
 }
 
-/// How long packets wait.
+/// Records how long packets wait.
 #[derive(Clone, Default, Debug)]
 struct Waits {
-    /// When each packet that waits was enqueued, by number.
+    /// Time at which each waiting packet was enqueued, by packet number.
     since: Vec<Time>,
     times: WaitingTimes,
 }
@@ -194,12 +195,12 @@ impl Waits {
     }
 }
 
-/// Shorter differences are not told apart: 2^9 ps, half a nanosecond.
+/// Shorter differences are not resolved: 2^9 ps, half a nanosecond.
 const UNIT_BITS: u32 = 9;
-/// Parts of every factor of two, so that a part is narrower than 1/128 of what it holds.
+/// Parts of every factor of two, so that a part is narrower than 1/128 of its values.
 const PART_BITS: u32 = 7;
 const PARTS: u64 = 1 << PART_BITS;
-/// From here on, 8.8 s, everything is alike.
+/// Longer waits, from 8.8 s on, all fall into the last bin.
 const LIMIT: u64 = (1 << 34) - 1;
 const BINS: usize = ((34 - PART_BITS + 1) << PART_BITS) as usize;
 
@@ -254,7 +255,8 @@ impl WaitingTimes {
     }
 }
 
-/// Of equal width up to 256 units, then of twice the width with every factor of two.
+/// Returns the bin of a wait. Bins have equal width up to 256 units, then twice the width with
+/// every factor of two.
 #[inline]
 fn bin_of(wait: Time) -> usize {
     let units = (wait.0 >> UNIT_BITS).min(LIMIT);

@@ -1,4 +1,4 @@
-//! What a simulation reports: records of flows, and aggregates.
+//! The simulation's report: records of flows, and aggregates.
 
 use super::base::BaseFlow;
 use super::observer::Observer;
@@ -10,7 +10,7 @@ use crate::traffic::host_number;
 use crate::units::Time;
 
 impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
-    /// Records and aggregates as of now. What the observer has recorded is handed over.
+    /// Returns records and aggregates as of now. Recordings of the observer are handed over.
     pub fn outcome(&mut self) -> Outcome {
         let records = self.records();
         let mut outcome = Outcome {
@@ -93,7 +93,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         sums
     }
 
-    /// Data packets, without duplicates, that receivers have in order.
+    /// Returns the number of data packets, without duplicates, that receivers have in order.
     fn delivered_segments(&self) -> u64 {
         let flows = 0..self.hosts.flows();
         flows

@@ -49,7 +49,7 @@ pub enum SimError {
     /// The network cannot be simulated.
     #[error("{0}")]
     Network(String),
-    /// What decides at the switches could not: which decision, and why.
+    /// The controller of the switches failed to decide: which decision, and why.
     #[error("{0}")]
     Controller(String),
 }
@@ -71,7 +71,7 @@ pub enum Pause {
 /// A packet-level simulation of shared-memory switches and the hosts attached to them, by default of
 /// one switch with a host on every port.
 ///
-/// A packet's way: sender, host interface, link, admission, output queue, link, receiver; the
+/// The path of a packet: sender, host interface, link, admission, output queue, link, receiver; the
 /// acknowledgement goes back in the same way and uses buffer space too. Store and forward, no
 /// processing time. The simulation is deterministic: simultaneous events run in the order in which
 /// they were scheduled, flows that start at the same time in the order of the trace.
@@ -85,16 +85,16 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     pub(super) observer: O,
     pub(super) base: BaseTime,
     pub(super) window: Window,
-    /// Flows of queries have connections before they start.
+    /// True if flows of queries have connections before they start.
     pub(super) preconnected: bool,
-    /// The kind of the second class of flows.
+    /// Kind of the second class of flows.
     pub(super) second: Option<u16>,
     time_limit: EventTime,
     fair_hosts: bool,
     loses_enqueued: bool,
-    /// The alarm that has just rung.
+    /// The alarm that has just fired.
     rung: Option<u64>,
-    /// In a network of several switches, the one that the last event was about.
+    /// Switch of the last event, in a network of several switches.
     touched: SwitchId,
     pub(super) outlets: Outlets,
     pub(super) pauses: Pauses,
@@ -107,9 +107,9 @@ pub type FabricSimulator = Simulator<AnyPolicy, Recorders, LeafSpine>;
 /// A simulation of a leaf-spine network in which ports of spines draw on the buffers of leaves.
 pub type PooledSimulator = Simulator<AnyPolicy, Recorders, PooledLeafSpine>;
 
-/// One switch.
+/// Construction with one switch.
 impl<P: Policy> Simulator<P> {
-    /// A simulation of `trace` at time zero, in a buffer of `scenario.buffer_bytes`.
+    /// Creates a simulation of `trace` at time zero, in a buffer of `scenario.buffer_bytes`.
     ///
     /// # Errors
     /// When the scenario is inconsistent or a flow's host does not exist in it.
@@ -138,7 +138,7 @@ impl<P: Policy> Simulator<P> {
 }
 
 impl PolicySpec {
-    /// A simulation of `trace` under this policy.
+    /// Creates a simulation of `trace` under this policy.
     ///
     /// # Errors
     /// When the scenario is inconsistent or has several switches, the trace does not fit it, or the
@@ -152,8 +152,8 @@ impl PolicySpec {
         Ok(simulator.managed(self.aqm(), scenario)?)
     }
 
-    /// A simulation of `trace` in the leaf-spine network of a scenario, with an instance of this
-    /// policy at every switch.
+    /// Creates a simulation of `trace` in the leaf-spine network of a scenario, with an instance of
+    /// this policy at every switch.
     ///
     /// # Errors
     /// When the scenario is inconsistent, the trace does not fit it, or the policy's parameters do
@@ -162,8 +162,8 @@ impl PolicySpec {
         self.in_fabric(scenario, trace, LeafSpine::of(scenario, trace.seed))
     }
 
-    /// As [`fabric`](PolicySpec::fabric), with an instance of the policy for every leaf and all ports of
-    /// spines that lead to it: where `spine_pool` is `with_leaf`.
+    /// As [`fabric`](PolicySpec::fabric), with one instance of the policy for every leaf and all
+    /// ports of spines that lead to it. Used if `spine_pool` is `with_leaf`.
     ///
     /// # Errors
     /// As [`fabric`](PolicySpec::fabric).
@@ -183,7 +183,7 @@ impl PolicySpec {
         Ok(simulator.managed(self.aqm(), scenario)?)
     }
 
-    /// Runs `trace` under this policy at every switch of the scenario, of which there may be one.
+    /// Runs `trace` under this policy at every switch of the scenario, which may have a single one.
     ///
     /// # Errors
     /// As [`fabric`](PolicySpec::fabric).
@@ -198,8 +198,8 @@ impl PolicySpec {
 
 /// Construction.
 impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
-    /// A simulation of `trace` at time zero in a network of switches, each with a policy of its own
-    /// and a buffer of `capacity` bytes. Both are made from the scenario as the switch
+    /// Creates a simulation of `trace` at time zero in a network of switches, each with a policy of its
+    /// own and a buffer of `capacity` bytes. Both are made from the scenario as the switch
     /// [sees it](Scenario::at_switch). `scenario.ports` is the number of hosts.
     ///
     /// # Errors
@@ -273,7 +273,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             window,
             preconnected: scenario.preconnected,
             second: trace.second_kind(),
-            // Thirteen days: later events could not be told from earlier ones.
+            // Thirteen days: later events could not be distinguished from earlier ones.
             time_limit: scenario
                 .end()
                 .map_or(HORIZON, |end| EventTime::of_host(end).min(HORIZON)),
@@ -287,8 +287,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
         })
     }
 
-    /// The same simulation with queue management behind the policy of every switch; to be called
-    /// before the run.
+    /// Adds queue management behind the policy of every switch; to be called before the run.
     ///
     /// # Errors
     /// When the parameters do not fit the scenario or each other.
@@ -318,7 +317,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
         Ok(self)
     }
 
-    /// The same simulation under other eyes; to be called before the run.
+    /// Replaces the observer; to be called before the run.
     pub fn observed<O: Observer>(self, observer: O) -> Simulator<P, O, T> {
         Simulator {
             engine: self.engine,
@@ -362,7 +361,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
     }
 }
 
-/// Telemetry of a switch.
+/// Returns the telemetry of a switch.
 fn meters<T: Topology>(scenario: &Scenario, topology: &T, at: SwitchId, links: &Links) -> Meters {
     let ports = 0..topology.ports(at);
     let rates = ports.map(|port| links.rate(topology.line(at, port)));
@@ -433,8 +432,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         pause
     }
 
-    /// As [`advance`](Simulator::advance). `PAUSES` says whether switches manage memory and pause their
-    /// neighbours: all that this needs has a path of its own, so that the common one has no trace of it.
+    /// As [`advance`](Simulator::advance). `PAUSES` is true if switches manage memory and pause
+    /// their neighbours. Everything that this needs has a code path of its own, so that the common
+    /// path has no trace of it.
     #[inline(always)]
     fn run_events<const PAUSES: bool>(&mut self) -> Pause {
         loop {
@@ -469,7 +469,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
 
     /// Runs to the end and reports.
     ///
-    /// A policy that pauses for decisions goes on with what it has.
+    /// A policy that pauses for decisions keeps its current settings.
     pub fn run(&mut self) -> Outcome {
         while !matches!(self.advance(), Pause::Finished | Pause::TimeLimit) {}
         self.outcome()
@@ -494,7 +494,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         true
     }
 
-    /// Each source has its own copy of the code, so that the compiler knows which queue is meant.
+    /// Each source has its own copy of the code, so that the compiler knows which queue is used.
     #[inline(always)]
     fn dispatch<const PAUSES: bool>(&mut self, at: u8) {
         if T::IS_FABRIC {
@@ -595,7 +595,8 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         }
     }
 
-    /// The last bit of a packet reaches a switch; in a network of several, a switch or a host.
+    /// Handles the arrival of a packet's last bit at a switch; in a network of several, at a switch
+    /// or a host.
     #[inline(always)]
     fn on_arrival<const PAUSES: bool>(&mut self, subject: Subject) {
         match PAUSES {
@@ -604,7 +605,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         }
     }
 
-    /// As [`on_arrival`](Self::on_arrival); `PAUSES` says whether switches may manage their memory.
+    /// As [`on_arrival`](Self::on_arrival); `PAUSES` is true if switches may manage their memory.
     #[inline(always)]
     pub(super) fn arrive<const PAUSES: bool>(&mut self, subject: Subject) {
         let id = subject.packet;
@@ -653,7 +654,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         }
     }
 
-    /// A port of the switch begins to send the packet.
+    /// Makes a port of the switch begin to send the packet.
     #[inline(always)]
     pub(super) fn serve(&mut self, at: SwitchId, id: PacketId) {
         if !T::IS_FABRIC {
@@ -673,16 +674,16 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         self.engine.cross(line, Subject::of_line(at, id, to));
     }
 
-    /// The port at which a packet leaves the switch that it is at.
+    /// Returns the port at which a packet leaves the switch that it is at.
     #[inline(always)]
     pub(super) fn port_of(&self, at: SwitchId, id: PacketId) -> usize {
         let queue = usize::from(self.engine.packets[id].queue);
         self.switches.as_ref()[at.index()].port_of(queue)
     }
 
-    /// The last bit of the packet has left its port; in a network of several switches, or the
-    /// interface of a host. One propagation delay later it reaches the far end. With a single switch
-    /// that is a host, and now on its clock.
+    /// Handles the departure of a packet's last bit from its port; in a network of several
+    /// switches, also from the interface of a host. One propagation delay later it reaches the far
+    /// end. With a single switch that is a host, and the time is then on the host's clock.
     #[inline(always)]
     fn on_sent<const PAUSES: bool>(&mut self, subject: Subject) {
         match PAUSES {
@@ -691,7 +692,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         }
     }
 
-    /// As [`on_sent`](Self::on_sent); `PAUSES` says whether switches may manage their memory.
+    /// As [`on_sent`](Self::on_sent); `PAUSES` is true if switches may manage their memory.
     #[inline(always)]
     pub(super) fn leave<const PAUSES: bool>(&mut self, subject: Subject) {
         let id = subject.packet;
@@ -730,7 +731,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         }
     }
 
-    /// A packet is lost.
+    /// Handles the loss of a packet.
     #[inline(never)]
     pub(super) fn dispose(&mut self, id: PacketId) {
         let packets = &mut self.engine.packets;
@@ -752,24 +753,24 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     }
 }
 
-/// One switch.
+/// Access to the switch of a simulation with one switch.
 impl<P: Policy, O: Observer> Simulator<P, O> {
-    /// The shared buffer.
+    /// Returns the shared buffer.
     pub fn buffer(&self) -> &SharedBuffer {
         self.switches[0].buffer()
     }
 
-    /// The policy.
+    /// Returns the policy.
     pub fn policy(&self) -> &P {
         self.switches[0].policy()
     }
 
-    /// The policy, to be changed from outside the packet path, as a control loop does.
+    /// Returns the policy, to be changed from outside the packet path, as a control loop does.
     pub fn policy_mut(&mut self) -> &mut P {
         self.switches[0].policy_mut()
     }
 
-    /// Puts levels of [early drop](crate::switch::aqm::early) in force, one per port.
+    /// Sets the levels of [early drop](crate::switch::aqm::early), one per port.
     ///
     /// # Panics
     /// When the switch has another queue management, there is not one level per port, or a level is out
@@ -779,15 +780,15 @@ impl<P: Policy, O: Observer> Simulator<P, O> {
     }
 }
 
-/// What users and the control loop read.
+/// State that users and the control loop read.
 impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
-    /// The current instant on the clock of the hosts. What a switch does now reaches them later, so
-    /// this clock is ahead of the switch's.
+    /// Returns the current instant on the clock of the hosts. An action of a switch reaches them later,
+    /// so this clock is ahead of the switch's.
     pub fn now(&self) -> Time {
         self.engine.host_now()
     }
 
-    /// The current instant on the clock of a switch.
+    /// Returns the current instant on the clock of a switch.
     ///
     /// # Panics
     /// When there is no such switch.
@@ -795,22 +796,22 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         self.engine.now.at(self.switch(id).potential())
     }
 
-    /// Whether all flows are complete.
+    /// Returns true if all flows are complete.
     pub fn finished(&self) -> bool {
         self.hosts.finished()
     }
 
-    /// How hosts and switches are connected.
+    /// Returns the topology: how hosts and switches are connected.
     pub fn topology(&self) -> &T {
         self.hosts.topology()
     }
 
-    /// All switches, by number.
+    /// Returns all switches, by number.
     pub fn switches(&self) -> &[Switch<P>] {
         self.switches.as_ref()
     }
 
-    /// A switch.
+    /// Returns a switch.
     ///
     /// # Panics
     /// When there is no such switch.
@@ -818,7 +819,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         &self.switches.as_ref()[id.index()]
     }
 
-    /// A switch and the observer, for control loops.
+    /// Returns a switch and the observer, for control loops.
     ///
     /// # Panics
     /// When there is no such switch.
@@ -826,42 +827,44 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         (&mut self.switches.as_mut()[id.index()], &mut self.observer)
     }
 
-    /// What watches the simulation.
+    /// Returns the observer of the simulation.
     pub fn observer(&self) -> &O {
         &self.observer
     }
 
-    /// As [`observer`](Simulator::observer), to be changed.
+    /// Returns the observer, to be changed.
     pub fn observer_mut(&mut self) -> &mut O {
         &mut self.observer
     }
 
-    /// What watched the simulation, once it has ended.
+    /// Returns the observer of the simulation, once the run has ended.
     pub fn into_observer(self) -> O {
         self.observer
     }
 
-    /// Packets whose last bit has left a switch port.
+    /// Returns the number of packets whose last bit has left a switch port.
     pub fn packets_forwarded(&self) -> u64 {
         self.count(|counters| counters.forwarded)
     }
 
-    /// Packets that hosts have made: data, acknowledgements, and those of handshakes.
+    /// Returns the number of packets that hosts have made: data, acknowledgements, and those of
+    /// handshakes.
     pub fn packets_created(&self) -> u64 {
         self.engine.created
     }
 
-    /// When the last flow so far was complete.
+    /// Returns the time at which the last flow so far was complete.
     pub(crate) fn last_finish(&self) -> Time {
         self.hosts.last_finish()
     }
 
-    /// Wall time spent in the event loop.
+    /// Returns the wall time spent in the event loop.
     pub fn wall_time(&self) -> Duration {
         self.wall
     }
 
-    /// Flows that have started and are not complete, in no particular but a deterministic order.
+    /// Returns the flows that have started and are not complete, in an unspecified but
+    /// deterministic order.
     pub fn active_flows(&self) -> impl Iterator<Item = FlowView> + '_ {
         self.hosts.active_flows(self.now())
     }
@@ -871,7 +874,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         self.engine.set_timer(delay, Timer::Alarm(tag));
     }
 
-    /// Packets lost at switches.
+    /// Returns the number of packets lost at switches.
     pub(super) fn drops(&self) -> u64 {
         self.count(|counters| counters.drops)
     }

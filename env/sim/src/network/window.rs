@@ -1,4 +1,4 @@
-//! The part of a run that counts.
+//! The measured part of a run.
 
 use super::outcome::SwitchRow;
 use crate::engine::event::Timer;
@@ -9,14 +9,14 @@ use crate::scenario::Scenario;
 use crate::switch::{Policy, Switch};
 use crate::units::Time;
 
-/// From the first measured instant to the last, and what switches did in between.
+/// The time from the first measured instant to the last, and the switches' activity in between.
 ///
 /// Two timers open and close it; without a window there are none, and it is the whole run.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     from: Time,
     until: Option<Time>,
-    /// In-cast flows are a class of their own.
+    /// True if in-cast flows are a class of their own.
     pub(super) classes_apart: bool,
     /// Wire bytes that each switch of several has begun to send to other switches.
     sent: Vec<u64>,
@@ -36,26 +36,26 @@ impl Window {
         }
     }
 
-    /// The timers to set at time zero.
+    /// Returns the timers to set at time zero.
     pub(super) fn timers(&self) -> impl Iterator<Item = (Time, Timer)> + use<> {
         let opening = (self.from > Time::ZERO).then_some((self.from, Timer::WindowOpens));
         let closing = self.until.map(|until| (until, Timer::WindowCloses));
         opening.into_iter().chain(closing)
     }
 
-    /// Flows that start from here on count.
+    /// Returns the start of the window: flows that start from here on count.
     pub(super) fn from(&self) -> Time {
         self.from
     }
 
-    /// A switch begins to send a packet over such a line.
+    /// Counts a packet that a switch begins to send over `line`.
     #[inline(always)]
     pub(super) fn count(&mut self, at: SwitchId, line: Line, packet: &Packet) {
         let counts = u64::from(line == Line::Fabric);
         self.sent[at.index()] += counts * u64::from(packet.wire_bytes);
     }
 
-    /// What happened before does not count.
+    /// Opens the window: discards the counts from before it.
     pub(super) fn open<P: Policy>(
         &mut self,
         switches: &mut [Switch<P>],
@@ -68,12 +68,13 @@ impl Window {
         }
     }
 
-    /// Keeps what happened so far.
+    /// Closes the window and keeps the counts so far.
     pub(super) fn close(&mut self, rows: Vec<SwitchRow>) {
         self.closed = Some(rows);
     }
 
-    /// A row per switch, as of `now`: losses and marks of the whole run, the rest within the window.
+    /// Returns a row per switch, as of `now`: losses and marks of the whole run, the rest within
+    /// the window.
     pub(super) fn rows<P: Policy, T: Topology>(
         &self,
         switches: &[Switch<P>],

@@ -1,4 +1,4 @@
-//! Classes of flows that hosts send for a given time: which hosts, and how often.
+//! Classes of flows that hosts send for a given time: which hosts send, and how often.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,12 +17,12 @@ pub enum LeafHosts {
     /// All of them.
     #[default]
     All,
-    /// Those with these numbers.
+    /// The hosts with these numbers.
     Numbers(RangeU32),
 }
 
 impl LeafHosts {
-    /// What stands for [`All`](LeafHosts::All) in text.
+    /// Text form of [`All`](LeafHosts::All).
     const ALL: &'static str = "all";
 }
 
@@ -66,9 +66,9 @@ impl TryFrom<String> for LeafHosts {
     }
 }
 
-/// Who sends, and how often.
+/// Senders and their rates.
 impl Scenario {
-    /// Leaves whose hosts start flows and ask queries: the first ones.
+    /// Returns the number of leaves whose hosts start flows and ask queries: the first ones.
     pub(crate) fn sending_leaves(&self) -> u32 {
         match self.demand_leaves {
             0 => self.racks(),
@@ -76,7 +76,7 @@ impl Scenario {
         }
     }
 
-    /// Numbers of these hosts at their leaf.
+    /// Returns the numbers of these hosts at their leaf.
     pub(crate) fn numbers_of(&self, hosts: LeafHosts) -> Range<u32> {
         match hosts {
             LeafHosts::All => 0..self.ports / self.racks().max(1),
@@ -84,20 +84,21 @@ impl Scenario {
         }
     }
 
-    /// Such hosts at all leaves that send.
+    /// Returns the number of these hosts at all leaves that send.
     fn senders(&self, hosts: LeafHosts) -> f64 {
         f64::from(self.sending_leaves()) * self.numbers_of(hosts).len() as f64
     }
 
-    /// Flows per second that a host starts where `demand` is not `ports`:
-    /// `load · C / (oversubscription · 8 · E[S])` if all hosts do; if only some of its leaf do, as many
-    /// more. With `uniform` so many more that the uplinks have this load, although some flows stay in
-    /// their leaf; of one switch, the load is that of its ports.
+    /// Returns the flows per second that a host starts if `demand` is not `ports`:
+    /// `load · C / (oversubscription · 8 · E[S])` if all hosts send. If only some hosts of its leaf
+    /// send, the rate is higher in proportion. With `uniform` it is also higher, so that the uplinks
+    /// have this load although some flows stay in their leaf. With one switch, the load is that of its
+    /// ports.
     pub fn host_flow_rate(&self, sizes: &SizeDistribution, load: f64) -> f64 {
         self.rate_of_class(sizes, load, self.load_hosts)
     }
 
-    /// As [`host_flow_rate`](Scenario::host_flow_rate), of the second class.
+    /// As [`host_flow_rate`](Scenario::host_flow_rate), for the second class.
     pub fn second_flow_rate(&self, sizes: &SizeDistribution) -> f64 {
         self.rate_of_class(sizes, self.second_load, self.second_hosts)
     }
@@ -118,7 +119,7 @@ impl Scenario {
         of_all * (f64::from(self.hosts_per_leaf) / self.numbers_of(hosts).len() as f64)
     }
 
-    /// Mean flows and answers of a trace where `demand` is not `ports`.
+    /// Returns the mean number of flows and answers of a trace if `demand` is not `ports`.
     pub(super) fn mean_flows_of_hosts(&self) -> f64 {
         let flows = |sizes: Sizes| {
             let sizes = sizes.distribution();
@@ -194,8 +195,8 @@ mod tests {
         }
     }
 
-    /// At load 0.4 with 32 hosts 73 flows per second and host; 16 hosts start twice as many each, eight
-    /// at load 0.1 as many as 32 at 0.4.
+    /// At load 0.4, 32 hosts start 73 flows per second each; 16 hosts start twice as many each. Eight
+    /// hosts at load 0.1 start as many each as 32 at 0.4.
     #[test]
     fn fewer_hosts_start_more_flows_each() {
         let mut scenario = Scenario::preset("abm-artefact").unwrap();

@@ -1,5 +1,4 @@
-//! Errors of scenarios. Each message is one line that says where, what is wrong and what would be
-//! right.
+//! Errors of scenarios. Each message is one line with the place, the problem and a valid alternative.
 
 use std::path::PathBuf;
 
@@ -16,9 +15,9 @@ pub enum ScenarioError {
         .known.join(", ")
     )]
     UnknownPreset {
-        /// What was given.
+        /// The name given.
         name: String,
-        /// The presets there are.
+        /// The available presets.
         known: Vec<&'static str>,
     },
     /// A file that cannot be read.
@@ -26,7 +25,7 @@ pub enum ScenarioError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason of the failure.
         source: std::io::Error,
     },
     /// A text that is not TOML.
@@ -36,42 +35,42 @@ pub enum ScenarioError {
         origin: String,
         /// The line, from 1.
         line: usize,
-        /// What the TOML parser says.
+        /// Message of the TOML parser.
         message: String,
     },
-    /// A key or a value in a file that is not right.
+    /// An invalid key or value in a file.
     #[error("{origin}:{line}: {problem}")]
     InFile {
         /// The file.
         origin: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The problem found there.
         problem: SettingProblem,
     },
-    /// A `key=value` that is not right.
+    /// An invalid `key=value`.
     #[error("setting `{}`: {problem}", excerpt(.given))]
     InSetting {
         /// The text given.
         given: String,
-        /// What is wrong with it.
+        /// The problem with the text.
         problem: SettingProblem,
     },
-    /// Values that do not make a scenario.
+    /// Values that do not make a valid scenario.
     #[error("scenario `{}`: {field} = {value}: {problem}", excerpt(.scenario))]
     Invalid {
         /// The scenario's name.
         scenario: String,
         /// The setting.
         field: &'static str,
-        /// Its value.
+        /// The value of the setting.
         value: String,
-        /// Why it cannot be, and what would be right.
+        /// The reason why the value is invalid, and a valid alternative.
         problem: String,
     },
 }
 
-/// What is wrong with one setting.
+/// A problem with one setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingProblem {
     /// No setting has this name.
@@ -79,7 +78,7 @@ pub enum SettingProblem {
     UnknownKey {
         /// The name given.
         key: String,
-        /// The names there are.
+        /// The valid names.
         known: Vec<&'static str>,
     },
     /// The value is of the wrong type or out of the type's range.
@@ -87,10 +86,10 @@ pub enum SettingProblem {
     Value {
         /// The setting.
         key: String,
-        /// What is wrong with the value.
+        /// The problem with the value.
         message: String,
     },
-    /// Not of the form `key=value`.
+    /// A text that is not of the form `key=value`.
     #[error("expected key=value")]
     NotAnAssignment,
 }

@@ -1,18 +1,18 @@
-//! Leaf-spine networks: what follows from their settings.
+//! Leaf-spine networks: values derived from their settings.
 
 use super::{Demand, Scenario, ScenarioError, SpineBuffer, SpinePool, TopologyKind};
 use crate::convert::floor_u64;
 use crate::units::{Rate, Time};
 
-/// Bytes of a KiB, in which buffers per port and Gbit/s are given.
+/// Bytes of a KiB, the unit of buffers per port and Gbit/s.
 const KIB: f64 = 1_024.0;
 
 /// A kind of switch of a leaf-spine network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tier {
-    /// Has hosts.
+    /// Switch with hosts.
     Leaf,
-    /// Has leaves.
+    /// Switch that connects leaves.
     Spine,
 }
 
@@ -27,15 +27,15 @@ impl Tier {
 }
 
 impl Scenario {
-    /// Whether there are several switches.
+    /// Returns true if there are several switches.
     pub fn is_fabric(&self) -> bool {
         self.topology == TopologyKind::LeafSpine && self.leaves > 1
     }
 
-    /// Refuses a network of several switches on behalf of what simulates one.
+    /// Refuses a network of several switches, for callers that simulate one.
     ///
     /// # Errors
-    /// Where there are several, with the remedy.
+    /// If there are several switches, with the remedy.
     pub fn require_single(&self) -> Result<(), ScenarioError> {
         if !self.is_fabric() {
             return Ok(());
@@ -50,11 +50,11 @@ impl Scenario {
         })
     }
 
-    /// Refuses what no learned policy can decide about: ports of spines that draw on the buffers of
-    /// leaves, since decisions are made switch by switch.
+    /// Refuses networks for which no learned policy can decide: ports of spines that draw on the
+    /// buffers of leaves, since decisions are made switch by switch.
     ///
     /// # Errors
-    /// Where there are such, with the remedy.
+    /// If ports of spines draw on the buffers of leaves, with the remedy.
     pub fn require_decidable(&self) -> Result<(), ScenarioError> {
         if !self.pools_spines() {
             return Ok(());
@@ -67,7 +67,7 @@ impl Scenario {
         })
     }
 
-    /// Rate of the links between switches.
+    /// Returns the rate of the links between switches.
     pub fn fabric_rate(&self) -> Rate {
         match self.fabric_rate_bps {
             0 => self.rate(),
@@ -75,12 +75,12 @@ impl Scenario {
         }
     }
 
-    /// Links of a leaf to spines.
+    /// Returns the number of links from a leaf to spines.
     pub fn uplinks(&self) -> u64 {
         u64::from(self.spines) * u64::from(self.links_per_pair)
     }
 
-    /// Ports of every switch, leaves first, then spines.
+    /// Returns the number of ports of every switch, leaves first, then spines.
     pub fn ports_by_switch(&self) -> Vec<usize> {
         if !self.is_fabric() {
             return vec![self.port_count()];
@@ -93,13 +93,13 @@ impl Scenario {
         leaves.chain(tier(Tier::Spine, self.spines)).collect()
     }
 
-    /// What the hosts of a leaf can send over what its uplinks carry.
+    /// Returns the oversubscription: the rate of a leaf's hosts relative to the rate of its uplinks.
     pub fn oversubscription(&self) -> f64 {
         let hosts = f64::from(self.hosts_per_leaf) * self.rate_bps as f64;
         hosts / (self.uplinks() as f64 * self.fabric_rate().0 as f64)
     }
 
-    /// Leaves with hosts; one switch is one.
+    /// Returns the number of leaves with hosts; a single switch counts as one.
     pub(crate) fn racks(&self) -> u32 {
         match self.topology {
             TopologyKind::Single => 1,
@@ -107,19 +107,19 @@ impl Scenario {
         }
     }
 
-    /// How long hosts start flows where `demand` is not `ports`, seconds.
+    /// Returns how long hosts start flows if `demand` is not `ports`, seconds.
     pub(crate) fn traffic_seconds(&self) -> f64 {
         (self.warmup_ms + self.measure_ms) as f64 * 1e-3
     }
 
-    /// Between which instants counted flows start; `None` where all flows count.
+    /// Returns the first and the last instant at which counted flows start; `None` if all flows count.
     pub fn window(&self) -> Option<(Time, Time)> {
         let until = self.warmup_ms + self.measure_ms;
         (self.demand != Demand::Ports)
             .then(|| (Time::from_ms(self.warmup_ms), Time::from_ms(until)))
     }
 
-    /// When a run ends whatever happens; `None` if it does not.
+    /// Returns the time at which a run ends in any case; `None` if there is no limit.
     pub(crate) fn end(&self) -> Option<Time> {
         let of_drain = match self.demand {
             Demand::Ports => None,
@@ -130,7 +130,7 @@ impl Scenario {
         ends.min().map(Time::from_ms)
     }
 
-    /// Hosts that answer a query.
+    /// Returns the number of hosts that answer a query.
     pub(crate) fn fanin(&self) -> u32 {
         match (self.query_fanin, self.topology) {
             (0, TopologyKind::Single) => self.ports.saturating_sub(1),
@@ -142,7 +142,7 @@ impl Scenario {
         }
     }
 
-    /// Hosts that could answer a query.
+    /// Returns the number of hosts that could answer a query.
     pub(super) fn servers(&self) -> u32 {
         match self.demand {
             Demand::Ports | Demand::Uniform => self.ports.saturating_sub(1),
@@ -151,26 +151,26 @@ impl Scenario {
         }
     }
 
-    /// Hosts of a leaf that answer queries.
+    /// Returns the number of hosts of a leaf that answer queries.
     fn servers_of_leaf(&self) -> u32 {
         let numbers = self.numbers_of(self.query_hosts);
         numbers.end.saturating_sub(numbers.start)
     }
 
-    /// What each host answers to a query, bytes: its part of the request.
+    /// Returns the size of each host's answer to a query, bytes: its part of the request.
     pub fn answer_bytes(&self) -> u64 {
         let request = self.query_share * self.buffer_bytes as f64;
         floor_u64(request / f64::from(self.fanin().max(1))).max(1)
     }
 
-    /// Flows and answers of a trace on average, where `demand` is not `ports`.
+    /// Returns the mean number of flows and answers of a trace, if `demand` is not `ports`.
     pub(super) fn expected_flows(&self) -> u64 {
         floor_u64(self.mean_flows_of_hosts())
     }
 
-    /// The scenario as a switch of the network sees it: `ports`, `rate_bps` and `buffer_bytes` are
-    /// its own. The rate is that of its fastest port. What decides within the switch (policies,
-    /// queue management, marks) is built from this.
+    /// Returns the scenario as a switch of the network sees it: `ports`, `rate_bps` and `buffer_bytes`
+    /// are its own. The rate is that of its fastest port. Policies, queue management and marks within
+    /// the switch are built from this.
     pub fn at_switch(&self, tier: Tier) -> Scenario {
         let rate = match tier {
             Tier::Leaf if self.spines > 0 => self.rate_bps.max(self.fabric_rate().0),
@@ -185,7 +185,7 @@ impl Scenario {
         }
     }
 
-    /// Ports of a switch.
+    /// Returns the number of ports of a switch.
     fn switch_ports(&self, tier: Tier) -> u64 {
         match tier {
             Tier::Leaf => u64::from(self.hosts_per_leaf) + self.uplinks(),
@@ -193,7 +193,8 @@ impl Scenario {
         }
     }
 
-    /// Bytes of a switch's buffer: `floor(x · 1024 · Σ Gbit/s)` over its ports, or `buffer_bytes`.
+    /// Returns the bytes of a switch's buffer: `floor(x · 1024 · Σ Gbit/s)` over its ports, or
+    /// `buffer_bytes`.
     fn switch_buffer(&self, tier: Tier) -> u64 {
         if self.buffer_bytes_per_port_gbps <= 0.0 {
             return self.buffer_bytes;
@@ -210,16 +211,16 @@ impl Scenario {
             }
             Tier::Spine => self.switch_ports(Tier::Spine) as f64 * fabric,
         };
-        // Products that are whole in decimals stay so.
+        // Keeps products whole that are whole in decimals.
         floor_u64(self.buffer_bytes_per_port_gbps * KIB * gbps + 1e-6)
     }
 
-    /// Whether ports of spines draw on the buffers of leaves.
+    /// Returns true if ports of spines draw on the buffers of leaves.
     pub fn pools_spines(&self) -> bool {
         self.is_fabric() && self.spine_pool == SpinePool::WithLeaf
     }
 
-    /// Bytes of a leaf's buffer.
+    /// Returns the bytes of a leaf's buffer.
     pub(super) fn leaf_buffer(&self) -> u64 {
         self.switch_buffer(Tier::Leaf)
     }

@@ -29,8 +29,8 @@ impl Scenario {
     /// A scenario from TOML; validated.
     ///
     /// `base = "NAME"` starts from a preset, else the default one; every other key overrides one
-    /// setting. Without `name` the scenario is called like the file. `origin` is the file's name
-    /// and appears in errors.
+    /// setting. Without `name` the scenario is named after the file. `origin` is the file's name and
+    /// appears in errors.
     ///
     /// # Errors
     /// Text that is not TOML, unknown keys (with the nearest), values of the wrong type, all with
@@ -66,7 +66,7 @@ impl Scenario {
         if let Some(stem) = Path::new(origin).file_stem().and_then(|stem| stem.to_str()) {
             scenario.name = stem.to_owned();
         }
-        // In the order of the file, so that the first mistake is reported first.
+        // Uses the order of the file, so that the first mistake is reported first.
         let mut entries: Vec<_> = table.get_ref().iter().collect();
         entries.retain(|(key, _)| key.get_ref() != BASE);
         entries.sort_by_key(|(key, _)| key.span().start);
@@ -84,7 +84,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// All settings as TOML, one a line with its meaning, readable by
+    /// Returns all settings as TOML, one a line with its meaning, readable by
     /// [`from_toml_str`](Scenario::from_toml_str).
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
@@ -108,9 +108,9 @@ impl Scenario {
     /// twice: then the last value counts.
     ///
     /// Settings that override each other, such as `buffer_bytes` and `buffer_bytes_per_port_gbps`, are
-    /// settled once all are read: one that is given takes the place of the other, if that is not given or
-    /// is 0. Where both are given and contradict each other, [`validate`](Scenario::validate) refuses them.
-    /// Only the values themselves are checked here; call `validate` after the last change.
+    /// resolved once all are read: one that is given replaces the other, if that is not given or is 0.
+    /// If both are given and contradict each other, [`validate`](Scenario::validate) refuses them. Only
+    /// the values themselves are checked here; call `validate` after the last change.
     ///
     /// # Errors
     /// No `=`, an unknown key (with the nearest), or a value of the wrong type. Nothing is changed then.
@@ -139,8 +139,8 @@ impl Scenario {
         Ok(())
     }
 
-    /// Adjusts the settings that follow from others or that others override, where the keys `given` have
-    /// just been set. What is given stays as it is.
+    /// Adjusts the settings that follow from others or that others override, after the keys `given`
+    /// have just been set. Settings that are given stay as they are.
     pub(super) fn settle(&mut self, given: &[&str]) {
         let is_given = |key| given.contains(&key);
         let is_size = ["leaves", "hosts_per_leaf", "topology"]
@@ -192,7 +192,7 @@ fn written(value: &DeValue<'_>) -> Written {
     }
 }
 
-/// The line, from 1, of a byte offset.
+/// Returns the line, from 1, of a byte offset.
 fn line_of(text: &str, offset: usize) -> usize {
     1 + text
         .as_bytes()

@@ -5,13 +5,13 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A text that is not the name of a value of a setting.
+/// A text that is not a valid name of a setting's value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is not one of {}{}", crate::input::excerpt(.given), .known.join(", "), crate::input::suggestion(.given, .known))]
 pub struct UnknownName {
-    /// What was given.
+    /// The text given.
     pub given: String,
-    /// What would have been right.
+    /// The valid names.
     pub known: Vec<&'static str>,
 }
 
@@ -72,7 +72,7 @@ macro_rules! named {
 }
 
 named! {
-    /// Which switches there are.
+    /// Kinds of networks.
     TopologyKind {
         /// One switch with a host on every port.
         Single = "single",
@@ -82,31 +82,31 @@ named! {
 }
 
 named! {
-    /// How large the buffer of a spine switch is, where `buffer_bytes_per_port_gbps` counts.
+    /// Size of a spine switch's buffer, if `buffer_bytes_per_port_gbps` is set.
     SpineBuffer {
-        /// In proportion to its own ports.
+        /// In proportion to the spine's own ports.
         Own = "own",
-        /// As large as that of a leaf switch.
+        /// As large as the buffer of a leaf switch.
         Leaf = "leaf",
     }
 }
 
 named! {
-    /// Which buffer the ports of a spine switch draw on.
+    /// Buffer that the ports of a spine switch draw on.
     SpinePool {
-        /// That of the spine.
+        /// The buffer of the spine.
         Own = "own",
-        /// That of the leaf which a port leads to, as in the published code of ABM (SIGCOMM 2022).
+        /// The buffer of the leaf that a port leads to, as in the published code of ABM (SIGCOMM 2022).
         WithLeaf = "with_leaf",
     }
 }
 
 named! {
-    /// What decides which of several equal paths a packet takes.
+    /// Choice of the path for a packet among several equal ones.
     Ecmp {
         /// A hash of hosts, flow and direction (RFC 2992).
         Hash = "hash",
-        /// The number of the destination, modulo the number of links; as ns-3's static routes.
+        /// The number of the destination, modulo the number of links; like ns-3's static routes.
         DstMod = "dst_mod",
         /// The number of the flow in the order of starts, modulo the number of links.
         FlowMod = "flow_mod",
@@ -116,46 +116,47 @@ named! {
 }
 
 named! {
-    /// What makes the hash of flows differ from switch to switch.
+    /// Salt that makes the hash of flows differ from switch to switch.
     EcmpSalt {
         /// The number of the switch, so that choices at different switches are independent.
         Switch = "switch",
-        /// Nothing: all switches cut the same hash. Where a leaf has several links to a spine, the choice of
-        /// the spine then decides which of them are used on the way down, and the others stay idle.
+        /// No salt: all switches reduce the same hash. If a leaf has several links to a spine, the
+        /// choice of the spine then determines which of them are used on the way down, and the others
+        /// stay idle.
         None = "none",
     }
 }
 
 named! {
-    /// Which queues generated flows use.
+    /// Queues that generated flows use.
     FlowPriority {
         /// All queues in turn.
         InTurn = "in_turn",
         /// Queue `background_priority`.
         Fixed = "fixed",
-        /// Each a random one of those from 1 on.
+        /// Each flow a random queue from 1 on.
         RandomPerFlow = "random_per_flow",
-        /// Those of the hosts of a leaf a random one of those from 1 on.
+        /// The flows of a leaf's hosts one random queue from 1 on.
         RandomPerLeaf = "random_per_leaf",
     }
 }
 
 named! {
-    /// Who sends to whom.
+    /// Pattern of senders and receivers.
     Demand {
         /// Active ports receive flows, as `traffic` says.
         Ports = "ports",
         /// The hosts of a leaf send to those of the next leaf, so that all traffic crosses spines.
         Ring = "ring",
-        /// Hosts send to those of all other leaves.
+        /// Hosts send to the hosts of all other leaves.
         OtherLeaf = "other_leaf",
-        /// Hosts send to all others.
+        /// Hosts send to all other hosts.
         Uniform = "uniform",
     }
 }
 
 named! {
-    /// What the completion time of a flow is divided by in its slowdown.
+    /// Time that a flow's completion time is divided by in its slowdown.
     SlowdownBase {
         /// The propagation delay of the longest round trip and the time of the payload on the line of
         /// a host (ABM, SIGCOMM 2022; Credence, NSDI 2024).
@@ -183,7 +184,7 @@ named! {
         Dctcp = "dctcp",
         /// CUBIC with RACK-TLP, delayed and quick acknowledgements and HyStart, as Linux has them.
         Linux = "linux",
-        /// DCTCP with what `linux` has.
+        /// DCTCP with the same additions as `linux`.
         LinuxDctcp = "linux-dctcp",
         /// PowerTCP (NSDI 2022), from telemetry.
         PowerTcp = "powertcp",
@@ -195,7 +196,7 @@ named! {
         Hpcc = "hpcc",
         /// RDMA with DCQCN (SIGCOMM 2015), from marks.
         Dcqcn = "dcqcn",
-        /// RDMA with DCQCN as Reverie (NSDI 2024) was evaluated with.
+        /// RDMA with the DCQCN that Reverie (NSDI 2024) was evaluated with.
         DcqcnReverie = "dcqcn:preset=reverie",
         /// RDMA with PowerTCP (NSDI 2022), from telemetry, as Reverie was evaluated with.
         PowerTcpRdma = "powertcp-rdma",
@@ -203,18 +204,18 @@ named! {
 }
 
 named! {
-    /// Which form of a transport with a rate.
+    /// Variant of a transport with a rate.
     TransportVariant {
-        /// That of its paper.
+        /// The variant of the paper.
         Paper = "paper",
-        /// That of the ns-3 code with which ABM (SIGCOMM 2022) and Credence (NSDI 2024) were
-        /// evaluated.
+        /// The variant of the ns-3 code that ABM (SIGCOMM 2022) and Credence (NSDI 2024) were evaluated
+        /// with.
         Ns3 = "ns3",
     }
 }
 
 named! {
-    /// How CUBIC leaves slow start before a loss.
+    /// Rule by which CUBIC leaves slow start before a loss.
     HyStartRule {
         /// HyStart++: five rounds of a quarter of the growth once delay has grown from round to round
         /// (RFC 9406).
@@ -225,19 +226,19 @@ named! {
 }
 
 named! {
-    /// Where Linux does otherwise than the RFCs.
+    /// Rules in which Linux differs from the RFCs.
     TcpRules {
-        /// As the RFCs.
+        /// The rules of the RFCs.
         Rfc = "rfc",
-        /// As Linux: a loss reduces the window and not what is outstanding, a recovery slows down while
-        /// losses go on, the timer starts anew with a retransmission of the first segment, and CUBIC
-        /// grows by rules of its own.
+        /// The rules of Linux: a loss reduces the window and not the outstanding data, a recovery slows
+        /// down while losses continue, the timer restarts with a retransmission of the first segment,
+        /// and CUBIC grows by rules of its own.
         Linux = "linux",
     }
 }
 
 named! {
-    /// Which packets are unscheduled: sent before the network can have said anything.
+    /// Packets that count as unscheduled: sent before the network could signal anything.
     Unscheduled {
         /// Data that is sent before the flow's first acknowledgement of data arrives (ABM, SIGCOMM
         /// 2022, §3.3).
@@ -246,15 +247,15 @@ named! {
         /// round trip, retransmissions among them, and all packets without data; as in the ns-3 code
         /// of ABM.
         FirstBdp = "first_bdp",
-        /// Of RDMA, the packets whose first byte is among the 54,000 behind the first; of other data,
-        /// what a sender sends before it has sent 100,000 bytes; no packet without data. As in the
-        /// ns-3 code of Reverie (NSDI 2024).
+        /// For RDMA, the packets whose first byte is among the 54,000 behind the first; for other data,
+        /// the data that a sender sends before it has sent 100,000 bytes; no packet without data. As in
+        /// the ns-3 code of Reverie (NSDI 2024).
         Reverie = "reverie",
     }
 }
 
 named! {
-    /// When an RDMA flow ends.
+    /// Time at which an RDMA flow ends.
     FlowEnd {
         /// When its last acknowledgement reaches the sender, as in the ns-3 code of HPCC.
         LastAck = "last_ack",
@@ -264,11 +265,11 @@ named! {
 }
 
 named! {
-    /// How switches treat acknowledgements of RDMA.
+    /// Treatment of RDMA acknowledgements at switches.
     AckClass {
-        /// As the data of their flow.
+        /// Like the data of their flow.
         Data = "data",
-        /// As pause frames.
+        /// Like pause frames.
         Control = "control",
     }
 }
@@ -287,7 +288,7 @@ named! {
 }
 
 named! {
-    /// How the flows of one host share its network interface.
+    /// Way in which the flows of one host share its network interface.
     HostQueue {
         /// One packet per flow in turn, as Linux `fq` does.
         Fair = "fair",
@@ -297,7 +298,7 @@ named! {
 }
 
 named! {
-    /// Which of its queues a port serves next.
+    /// Order in which a port serves its queues.
     Scheduler {
         /// One packet of every queue in turn.
         Rr = "rr",
@@ -312,14 +313,14 @@ named! {
 }
 
 named! {
-    /// At which queue lengths a switch marks data.
+    /// Queue lengths at which a switch marks data.
     Marking {
-        /// From a length on (DCTCP, SIGCOMM 2010, §3.1).
+        /// All data at or above a length (DCTCP, SIGCOMM 2010, §3.1).
         Step = "step",
-        /// With a probability that rises with the length, as random early detection has it.
+        /// With a probability that rises with the length, as in random early detection.
         Red = "red",
-        /// As `red`, by the length that a packet leaves behind when its port begins to send it, with
-        /// lengths in proportion to the rate of the port over that of hosts (HPCC, SIGCOMM 2019).
+        /// Like `red`, by the queue length that a packet leaves behind when its port begins to send it.
+        /// Lengths scale with the rate of the port relative to the rate of hosts (HPCC, SIGCOMM 2019).
         RedAtDequeue = "red_at_dequeue",
     }
 }
@@ -335,48 +336,48 @@ named! {
 }
 
 named! {
-    /// Which queues count as congested in Reverie's n_p.
+    /// Queues that count as congested in Reverie's n_p.
     Congested {
-        /// Each in part, by its filtered length in units of 20,480 B, as in the ns-3 code.
+        /// Each queue in part, by its filtered length in units of 20,480 B, as in the ns-3 code.
         Sum = "sum",
-        /// Those whose filtered length is at least 0.9 of the last threshold (ABM, SIGCOMM 2022).
+        /// Queues whose filtered length is at least 0.9 of the last threshold (ABM, SIGCOMM 2022).
         Abm = "abm",
     }
 }
 
 named! {
-    /// How long a pause frame pauses (IEEE 802.1Qbb).
+    /// Duration of a pause (IEEE 802.1Qbb).
     PfcMode {
-        /// Until it is taken back.
+        /// Until it is revoked.
         XonXoff = "xonxoff",
-        /// For a time, and it is repeated before that ends.
+        /// For a limited time; the frame is repeated before that ends.
         Quanta = "quanta",
     }
 }
 
 named! {
-    /// What becomes of a queue that has been paused for too long.
+    /// Action on a queue that has been paused for too long.
     Watchdog {
-        /// The run stops and says which queues wait for which.
+        /// The run stops and reports which queues wait for which.
         Stop = "stop",
-        /// Its packets are lost.
+        /// The packets of the queue are lost.
         Drop = "drop",
     }
 }
 
 named! {
-    /// Whose data a switch may mark.
+    /// Transports whose data a switch may mark.
     EcnCapable {
-        /// That of all transports that answer marks.
+        /// All transports that answer marks.
         All = "all",
-        /// That of DCTCP. Hosts with other transports do not use ECN, as in the published runs of ABM
+        /// DCTCP only. Hosts with other transports do not use ECN, as in the published runs of ABM
         /// (SIGCOMM 2022).
         Dctcp = "dctcp",
     }
 }
 
 named! {
-    /// Which flows a trace is made of.
+    /// Kinds of flows in a trace.
     Traffic {
         /// Flows of a workload towards every active port, as `arrivals` says (NDT §VI-A).
         Poisson = "poisson",
@@ -390,7 +391,7 @@ named! {
 }
 
 named! {
-    /// How the flows towards one port are spread in time (NDT §VI-A).
+    /// Distribution in time of the flows to one port (NDT §VI-A).
     Arrivals {
         /// Each trace is `spread` or `synchronised` with probability 1/2.
         Mixed = "mixed",
@@ -413,8 +414,8 @@ named! {
         FbHadoop = "fb_hadoop",
         /// Alibaba storage 2019, as HPCC uses it.
         AliStorage = "ali_storage",
-        /// Web search with the sizes below 10,000 B that the published runs of ABM (SIGCOMM 2022) and
-        /// Credence (NSDI 2024) have; mean 1,711,222 B.
+        /// Web search with the sizes below 10,000 B used in the published runs of ABM (SIGCOMM 2022)
+        /// and Credence (NSDI 2024); mean 1,711,222 B.
         WebSearchAbm = "web_search_abm",
     }
 }

@@ -1,4 +1,4 @@
-//! A buffer with lossless packets: what follows from the settings, and what they must be.
+//! Buffers with lossless packets: values derived from the settings, and checks of the settings.
 
 use super::validate::Checks;
 use super::{
@@ -7,25 +7,25 @@ use super::{
 };
 use crate::units::{Rate, Time};
 
-/// Bytes on the line in 60 quanta of 512 bits, the response that a pause is usually allowed, and
-/// twenty more: what the published code of Reverie adds to two packets and a round trip.
+/// Bytes that the published code of Reverie adds to two packets and a round trip: 60 quanta of 512 bits
+/// on the line, the usual response time to a pause, and twenty bytes more.
 const RESPONSE_IN_NS3: u64 = 3_860;
 
-/// Largest share of a port's line that headroom may stand for, bytes. Packets count in 16 bits, and a
-/// terabit over 100 ms is 12.5 GB.
+/// Largest number of bytes on a port's line that headroom may stand for. Packets are counted in 16
+/// bits, and a terabit per second over 100 ms is 12.5 GB.
 const MOST_HEADROOM: u64 = 100_000_000_000;
 
-/// Most SACK blocks of an acknowledgement: what fits beside a time stamp (RFC 2018 §3).
+/// Most SACK blocks of an acknowledgement: the number that fits next to a time stamp (RFC 2018 §3).
 pub(crate) const MAX_SACK_BLOCKS: usize = 3;
 
 impl Scenario {
-    /// Whether some packets are not to be lost.
+    /// Returns true if some packets must not be lost.
     pub fn has_lossless(&self) -> bool {
         !self.lossless_priorities.is_empty()
     }
 
-    /// Whether hosts send a packet of RDMA and one of TCP in turn, as the published code of Reverie has
-    /// it, in place of a packet of each flow.
+    /// Returns true if hosts send a packet of RDMA and one of TCP in turn, as in the published code of
+    /// Reverie, instead of a packet of each flow.
     pub(crate) fn hosts_alternate_classes(&self) -> bool {
         self.has_lossless() && self.rules == LosslessRules::Ns3
     }
@@ -37,8 +37,8 @@ impl Scenario {
         largest.unwrap_or(self.full_packet_bytes())
     }
 
-    /// Bytes of the largest packet of a transport on the wire, with the telemetry of all switches on its
-    /// way and all SACK blocks.
+    /// Returns the bytes of the largest packet of a transport on the wire, with the telemetry of all
+    /// switches on its path and all SACK blocks.
     fn largest_packet_bytes_of(&self, kind: TransportKind) -> u64 {
         let data = self.full_packet_bytes_of(kind);
         let ack = u64::from(self.ack_bytes_of(kind));
@@ -63,16 +63,16 @@ impl Scenario {
         (data + hops * record).max(ack).max(syn)
     }
 
-    /// Bytes that a queue of a port with this line can have to hold on headroom, in the worst case:
+    /// Returns the headroom that a queue of a port with this line needs in the worst case, bytes:
     /// `2 M + a(C (t(W) + n t(F) + 2 d + r))`.
     ///
-    /// M is the largest packet: the one that makes the queue pause its neighbour, and one that the
-    /// neighbour begins just before the pause takes effect. In between the line is full. The frame waits
-    /// for the packet W that its own port has just begun, the larger of M and a pause frame, and for the
-    /// frames of the other of n lossless priorities. Then come its own transmission, propagation there and
-    /// back (d each), and the neighbour's response r. `t` is the time of a packet on the line, overhead
-    /// included, and `a` the most bytes of whole packets that so much of a line carries: all of them where
-    /// packets have no overhead.
+    /// M is the size of the largest packet. One such packet makes the queue pause its neighbour, and
+    /// the neighbour begins another just before the pause takes effect. In between, the line is full.
+    /// The frame waits for the packet W that its own port has just begun, the larger of M and a pause
+    /// frame, and for the frames of the other of n lossless priorities. Then come its own transmission,
+    /// propagation in both directions (d each), and the neighbour's response r. `t` is the time of a
+    /// packet on the line, overhead included. `a` is the most bytes of whole packets that this much of
+    /// a line carries: all of them if packets have no overhead.
     pub fn needed_headroom(&self, rate: Rate) -> u64 {
         let on_line = |bytes: u64| {
             let bytes = bytes + u64::from(self.overhead_bytes);
@@ -86,7 +86,8 @@ impl Scenario {
         2 * packet + self.stored_of(u64::try_from(line).unwrap_or(u64::MAX))
     }
 
-    /// Most bytes of whole packets, as they count in a buffer, that so many bytes of a line carry.
+    /// Returns the most bytes of whole packets, as they count in a buffer, that `line` bytes of a line
+    /// carry.
     fn stored_of(&self, line: u64) -> u64 {
         let packet = self.largest_packet_bytes();
         let overhead = u64::from(self.overhead_bytes);
@@ -94,15 +95,15 @@ impl Scenario {
         (full * packet).max(line.saturating_sub((full + 1) * overhead))
     }
 
-    /// As the published code of Reverie computes it: two packets, 3,860 B, and what crosses the link
-    /// in a round trip.
+    /// Returns the headroom that the published code of Reverie computes: two packets, 3,860 B, and the
+    /// bytes that cross the link in a round trip.
     fn headroom_in_ns3(&self, rate: Rate) -> u64 {
         let bit_ns = u128::from(rate.0) * u128::from(2 * self.propagation_ns);
         let delay = u64::try_from(bit_ns / 8_000_000_000).unwrap_or(u64::MAX);
         2 * self.largest_packet_bytes() + RESPONSE_IN_NS3 + delay
     }
 
-    /// Headroom of a port with this line and one lossless priority, bytes.
+    /// Returns the headroom of a port with this line and one lossless priority, bytes.
     pub fn port_headroom(&self, rate: Rate) -> u64 {
         match self.headroom_bytes {
             0 => self.needed_headroom(rate).max(self.headroom_in_ns3(rate)),
@@ -110,7 +111,7 @@ impl Scenario {
         }
     }
 
-    /// Priorities of a port that headroom is set aside for.
+    /// Returns the number of priorities of a port that have headroom.
     pub fn headroom_priorities(&self) -> u32 {
         match self.headroom_priorities {
             0 => self.lossless_priorities.count(),
@@ -118,8 +119,8 @@ impl Scenario {
         }
     }
 
-    /// Headroom of a switch as it [sees](Scenario::at_switch) the scenario, bytes; `rates` are those of
-    /// its ports.
+    /// Returns the headroom of a switch as it [sees](Scenario::at_switch) the scenario, bytes; `rates`
+    /// are those of its ports.
     pub fn switch_headroom(&self, rates: impl Iterator<Item = Rate>) -> u64 {
         let priorities = u64::from(self.headroom_priorities());
         rates
@@ -127,7 +128,8 @@ impl Scenario {
             .sum()
     }
 
-    /// Bytes of the largest packet that may be lost; `None` where the settings make all packets lossless.
+    /// Returns the bytes of the largest packet that may be lost; `None` if the settings make all
+    /// packets lossless.
     pub(crate) fn largest_lossy_packet_bytes(&self) -> Option<u64> {
         if self.lossless_priorities.count() == self.queues_per_port {
             return None;
@@ -137,7 +139,8 @@ impl Scenario {
         lossy.map(|kind| self.largest_packet_bytes_of(kind)).max()
     }
 
-    /// Why the memory of a switch cannot be managed by port of arrival.
+    /// Returns the reason why the memory of a switch cannot be managed by port of arrival, if there is
+    /// one.
     pub(crate) fn unmanageable(&self) -> Option<String> {
         if self.device_fifo_packets > 0 || self.ecn_uncounted_packets > 0 {
             let needs = "it counts all packets of a queue; needs device_fifo_packets 0 and \
@@ -211,7 +214,7 @@ impl Scenario {
             return check.invalid("lossless_priorities", lossless, problem);
         }
         self.validate_classes_of_loss(check)?;
-        // A pause that is repeated before its frame can have left would end in between.
+        // A pause that is repeated only after its frame can have left would end in between.
         let overhead = u64::from(self.overhead_bytes);
         let frame = u64::from(self.pfc_bytes);
         let packet = self.largest_packet_bytes().max(frame) + overhead;
@@ -259,7 +262,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Rates of the ports of a switch.
+    /// Returns the rates of the ports of a switch.
     fn rates_of(&self, tier: Tier) -> impl Iterator<Item = Rate> {
         let (hosts, others) = match (tier, self.is_fabric()) {
             (_, false) => (self.ports as usize, 0),
@@ -273,7 +276,7 @@ impl Scenario {
         to_hosts.chain(std::iter::repeat_n(self.fabric_rate(), others))
     }
 
-    /// Why lossless packets may be lost although pauses are to save them, as far as the settings tell.
+    /// Returns a warning if lossless packets may be lost despite pauses, as far as the settings tell.
     pub fn lossless_warning(&self) -> Option<String> {
         if !self.has_lossless() {
             return None;
@@ -321,7 +324,7 @@ impl Scenario {
 mod tests {
     use super::*;
 
-    /// 25 Gbit/s, 2 µs, packets of 1,048 B.
+    /// Returns a scenario with 25 Gbit/s, 2 µs and packets of 1,048 B.
     fn scenario(changes: &[&str]) -> Scenario {
         let mut scenario = Scenario::default();
         let base = [
@@ -370,7 +373,7 @@ mod tests {
         // A pause frame that is larger than any packet may be the one in service.
         let large = &["mss=256", "pfc_bytes=1000"];
         assert_eq!(needed(large), 12_500 + 1_000 + 1_000 + 2 * 304);
-        // The reverse link carries overheads. On the way here they take the place of bytes that count:
+        // The reverse link carries overheads. On the incoming link they replace bytes that count:
         // 14,112 bytes of the line are ten full packets and a smaller one, each with its overhead.
         let overhead = &["overhead_bytes=250"];
         let line = 12_500 + (1_048 + 250) + (64 + 250);
@@ -392,10 +395,10 @@ mod tests {
         assert_eq!(needed(shaken), 12_500 + 700 + 64 + 2 * 700);
         let rdma = &["mss=100", "transport=dcqcn", "rdma_ack_bytes=642"];
         assert_eq!(needed(rdma), 12_500 + 642 + 64 + 2 * 642);
-        // Telemetry grows at every hop, on the way back too.
+        // Telemetry grows at every hop, on the return path too.
         let telemetry = &["transport=hpcc", "int_bytes_per_hop=20"];
         assert_eq!(needed(telemetry), 12_500 + 1_068 + 64 + 2 * 1_068);
-        // The line of the port decides.
+        // The rate of the port's line counts.
         assert_eq!(
             scenario(&[]).needed_headroom(Rate(10_000_000_000)),
             5_000 + 1_048 + 64 + 2 * 1_048

@@ -1,4 +1,4 @@
-//! The scenarios that have a name.
+//! The named scenarios.
 
 use super::{
     AckQueue, Arrivals, Demand, EcnCapable, FlowPriority, HostQueue, HyStartRule, LeafHosts,
@@ -16,13 +16,13 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// The scenario itself.
+    /// Builds the scenario.
     pub fn scenario(&self) -> Scenario {
         (self.build)()
     }
 }
 
-/// The name of the preset that is used where none is named.
+/// Name of the preset that is used by default.
 pub const DEFAULT_PRESET: &str = "ndt-16x1g";
 
 /// Every preset, the default first.
@@ -151,9 +151,9 @@ fn ns3_16x1g() -> Scenario {
     }
 }
 
-/// What Linux has unless it is configured otherwise: timestamps, which leave 1,448 B of payload in a
-/// packet of 1,518 B; at most 6 MiB in flight, the largest receive buffer (`tcp_rmem`); a SYN is
-/// repeated after a second; two packets of a flow in the queue of the host (TCP small queues).
+/// The defaults of Linux: timestamps, which leave 1,448 B of payload in a packet of 1,518 B; at most 6
+/// MiB in flight, the largest receive buffer (`tcp_rmem`); a SYN is repeated after a second; two
+/// packets of a flow in the queue of the host (TCP small queues).
 fn linux_16x1g() -> Scenario {
     Scenario {
         name: "linux-16x1g".to_owned(),
@@ -182,9 +182,9 @@ fn linux_16x25g() -> Scenario {
     }
 }
 
-/// A tenth of the rate of `ndt-testbed-4x1g` and ten times its delay, so that the buffer is as many
-/// packets and as many round trips. Sizes are those of Ethernet frames with timestamps: 70 B for an
-/// acknowledgement, 78 B for a SYN. Senders follow the kernel, and hosts take their time as measured.
+/// A tenth of the rate of `ndt-testbed-4x1g` and ten times its delay, so that the buffer holds the same
+/// number of packets and of round trips. Sizes are those of Ethernet frames with timestamps: 70 B for
+/// an acknowledgement, 78 B for a SYN. Senders follow the kernel, and hosts have the measured delays.
 fn testbed_4x100m() -> Scenario {
     Scenario {
         name: "testbed-4x100m".to_owned(),
@@ -220,9 +220,9 @@ fn dctcp_16x10g() -> Scenario {
 }
 
 /// A leaf-spine network with the settings that the runs of ABM (SIGCOMM 2022) and of Credence (NSDI
-/// 2024) have in common: packets of 1,400 B with timestamps, 54 B of headers as in ns-3; web search
-/// and, on connections that are open before, answers to two queries of every host per second. Where
-/// the papers are silent, hosts send to random other leaves.
+/// 2024) share: packets of 1,400 B with timestamps, 54 B of headers as in ns-3; web search and, on
+/// connections that are already open, answers to two queries of every host per second. The papers do
+/// not say where hosts send; here they send to random other leaves.
 fn leaf_spine(name: &str, leaves: u32, hosts_per_leaf: u32, spines: u32) -> Scenario {
     let hosts = leaves * hosts_per_leaf;
     Scenario {
@@ -254,14 +254,14 @@ fn leaf_spine(name: &str, leaves: u32, hosts_per_leaf: u32, spines: u32) -> Scen
     }
 }
 
-/// The scenario with buffers of so many KiB for each port and Gbit/s.
+/// Returns the scenario with buffers of `per_port_gbps` KiB for each port and Gbit/s.
 fn with_buffer(mut scenario: Scenario, per_port_gbps: f64) -> Scenario {
     scenario.buffer_bytes_per_port_gbps = per_port_gbps;
     scenario.settle(&["buffer_bytes_per_port_gbps"]);
     scenario
 }
 
-/// What the runs of both papers have at the switches: acknowledgements in queue 0, data in queue 1,
+/// The queues at the switches in the runs of both papers: acknowledgements in queue 0, data in queue 1,
 /// served in turn.
 fn with_two_queues(scenario: Scenario) -> Scenario {
     Scenario {
@@ -271,9 +271,8 @@ fn with_two_queues(scenario: Scenario) -> Scenario {
     }
 }
 
-/// Trident 2's buffer; web-search flows start with 55 segments, and 65 are the marking threshold. Only
-/// hosts with DCTCP use ECN.
-/// Queries ask for 30 % of the buffer.
+/// Trident 2's buffer; web-search flows start with 55 segments, and the marking threshold is 65
+/// segments. Only hosts with DCTCP use ECN. Queries ask for 30 % of the buffer.
 fn abm(scenario: Scenario) -> Scenario {
     let scenario = Scenario {
         init_cwnd: 55,
@@ -289,8 +288,8 @@ fn abm_leafspine() -> Scenario {
     abm(leaf_spine("abm-leafspine", 8, 32, 8))
 }
 
-/// The device queues of ns-3 below the queue disciplines, packets of a port; the forms of transports
-/// that its code has.
+/// Adds ns-3's device queues below the queue disciplines, in packets of a port, and the variants of
+/// transports in its code.
 fn as_published(scenario: Scenario, device_fifo_packets: u32) -> Scenario {
     Scenario {
         count_in_service: false,
@@ -300,7 +299,7 @@ fn as_published(scenario: Scenario, device_fifo_packets: u32) -> Scenario {
     }
 }
 
-/// ns-3's device queues have 100 packets unless they are told otherwise.
+/// ns-3's device queues hold 100 packets by default.
 const DEVICE_QUEUE_OF_ABM: u32 = 100;
 
 fn abm_artefact() -> Scenario {
@@ -312,9 +311,9 @@ fn abm_artefact() -> Scenario {
     as_published(scenario, DEVICE_QUEUE_OF_ABM)
 }
 
-/// The network of Fig. 8. Of the 32 hosts of a leaf 16 have CUBIC, eight DCTCP and eight θ-PowerTCP,
-/// each in a queue of its own. Those of the first two leaves send to each other, and ask queries, which
-/// the eight of all other leaves answer: 32 answers, as in the published file.
+/// The network of Fig. 8. Of the 32 hosts of a leaf, 16 use CUBIC, eight DCTCP and eight θ-PowerTCP,
+/// each group in a queue of its own. The hosts of the first two leaves send to each other and ask
+/// queries. The eight θ-PowerTCP hosts of each other leaf answer: 32 answers, as in the published file.
 fn abm_artefact_mixed() -> Scenario {
     let numbers = |first, last| LeafHosts::Numbers(RangeU32::new(first, last));
     let scenario = abm(Scenario {
@@ -339,9 +338,9 @@ fn abm_artefact_mixed() -> Scenario {
     }
 }
 
-/// An initial window of the bandwidth-delay product, 22 segments, and a marking threshold of a
-/// seventh of it, but at least ten segments. The DCTCP of its artefact has no slow start. Queries ask
-/// for half of the buffer.
+/// An initial window of the bandwidth-delay product, 22 segments, and a marking threshold of a seventh
+/// of it, but at least ten segments. The DCTCP of the published code has no slow start. Queries ask for
+/// half of the buffer.
 fn credence(scenario: Scenario, propagation_ns: u64, per_port_gbps: f64) -> Scenario {
     let scenario = Scenario {
         propagation_ns,
@@ -360,7 +359,7 @@ fn credence_leafspine() -> Scenario {
     credence(network, 3_000, 5.12)
 }
 
-/// More load and larger queries than in the runs that Credence is evaluated on.
+/// Higher load and larger queries than in the runs that evaluate Credence.
 fn credence_train() -> Scenario {
     let network = Scenario {
         demand: Demand::Ring,
@@ -389,9 +388,9 @@ fn leafspine_4x4() -> Scenario {
 }
 
 /// The evaluation of Reverie (NSDI 2024), §4.1 and its published code: TCP with packets of 1,066 B, an
-/// initial window of the bandwidth-delay product and one segment, its acknowledgements in the control
-/// class; RDMA with DCQCN, which is marked by the length of queues from 100 to 400 kB. The code sets
-/// headroom aside for two priorities, of which one is used.
+/// initial window of the bandwidth-delay product and one segment, and acknowledgements in the control
+/// class; RDMA with DCQCN, which is marked by queue lengths from 100 to 400 kB. The code reserves
+/// headroom for two priorities, of which one is used.
 fn reverie(network: Scenario) -> Scenario {
     Scenario {
         rate_bps: 25_000_000_000,
@@ -427,7 +426,7 @@ fn reverie(network: Scenario) -> Scenario {
     }
 }
 
-/// Tomahawk's buffer: 5.12 kB for each of 20 ports and Gbit/s, at spines too. Requests are of 2 MB.
+/// Tomahawk's buffer: 5.12 kB for each of 20 ports and Gbit/s, at spines too. Requests are 2 MB.
 fn reverie_leafspine() -> Scenario {
     Scenario {
         buffer_bytes: 2_560_000,
@@ -437,8 +436,8 @@ fn reverie_leafspine() -> Scenario {
     }
 }
 
-/// A small one: as much buffer for a port without headroom as in the other, an oversubscription of 2,
-/// and so many queries that a short run has some.
+/// A small network: the same buffer for a port without headroom as in the large one, an
+/// oversubscription of 2, and enough queries that a short run has some.
 fn reverie_4x4() -> Scenario {
     Scenario {
         buffer_bytes: 768_000,
@@ -469,9 +468,8 @@ fn ndt_96x10g_incast() -> Scenario {
     }
 }
 
-/// In the traffic generator of the testbed each client sends requests to all servers, one at a
-/// time. The paper has over 43,000 flows in 50 runs of each of nine loads, which is about 100 per
-/// run.
+/// In the traffic generator of the testbed each client sends requests to all servers, one at a time.
+/// The paper reports over 43,000 flows in 50 runs of each of nine loads, which is about 100 per run.
 fn ndt_testbed_4x1g() -> Scenario {
     Scenario {
         name: "ndt-testbed-4x1g".to_owned(),

@@ -1,4 +1,4 @@
-//! Sets of priorities, as the setting `lossless_priorities` has them.
+//! Sets of priorities, the values of the setting `lossless_priorities`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::excerpt;
 
-/// Some of the priorities 0 to 7, each the number of a queue of every port.
+/// A subset of the priorities 0 to 7, each the number of a queue of every port.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Priorities(u8);
 
-/// A text that is no set of priorities.
+/// A text that is not a set of priorities.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected priorities from 0 to 7 separated by commas, such as 3, or none, found `{}`", excerpt(.0))]
 pub struct NoPriorities(String);
@@ -21,35 +21,35 @@ impl Priorities {
     /// No priority.
     pub const NONE: Priorities = Priorities(0);
 
-    /// What stands for [`NONE`](Priorities::NONE) in text.
+    /// Text form of [`NONE`](Priorities::NONE).
     const NONE_TEXT: &'static str = "none";
 
     /// The set of one priority.
     ///
     /// # Panics
-    /// When it is above 7.
+    /// When `priority` is above 7.
     pub fn one(priority: u32) -> Priorities {
         assert!(priority < 8, "priorities are 0 to 7");
         Priorities(1 << priority)
     }
 
-    /// Whether there is none.
+    /// Returns true if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// How many there are.
+    /// Returns the number of priorities in the set.
     pub fn count(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// Whether this one is among them.
+    /// Returns true if the set contains `priority`.
     #[inline]
     pub fn contains(self, priority: usize) -> bool {
         priority < 8 && self.0 >> priority & 1 != 0
     }
 
-    /// The priorities, in order.
+    /// Returns the priorities in ascending order.
     pub fn iter(self) -> impl Iterator<Item = usize> {
         (0..8).filter(move |priority| self.contains(*priority))
     }

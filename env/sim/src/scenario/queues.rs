@@ -1,4 +1,4 @@
-//! Settings about the queues of a port: which one acknowledgements take, and numbers for each.
+//! Settings for the queues of a port: the queue of acknowledgements, and numbers for each queue.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::input::excerpt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum AckQueue {
-    /// That of the data of their flow.
+    /// The queue of their flow's data.
     #[default]
     OfFlow,
     /// The queue with this number, from 0.
@@ -19,7 +19,7 @@ pub enum AckQueue {
 }
 
 impl AckQueue {
-    /// What stands for [`OfFlow`](AckQueue::OfFlow) in text.
+    /// Text form of [`OfFlow`](AckQueue::OfFlow).
     const OF_FLOW: &'static str = "flow";
 }
 
@@ -63,7 +63,7 @@ impl TryFrom<String> for AckQueue {
     }
 }
 
-/// A number above 0 for each queue of a port, the first queue's first; or none, which is written as
+/// A number above 0 for each queue of a port, in the order of the queues; or none, which is written as
 /// an empty text.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -75,7 +75,7 @@ pub struct PerQueue(Vec<f64>);
 pub struct NotPerQueue(String);
 
 impl PerQueue {
-    /// Whether there are no numbers.
+    /// Returns true if there are no numbers.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

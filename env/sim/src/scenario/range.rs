@@ -30,7 +30,7 @@ impl RangeU32 {
         (f64::from(self.min) + f64::from(self.max)) / 2.0
     }
 
-    /// Whether there is no value in it.
+    /// Returns true if the range contains no value.
     pub const fn is_empty(self) -> bool {
         self.min > self.max
     }
@@ -128,7 +128,7 @@ impl RangeF64 {
         (self.min + self.max) / 2.0
     }
 
-    /// Whether both ends are equal.
+    /// Returns true if both ends are equal.
     pub fn is_single(self) -> bool {
         self.min.total_cmp(&self.max).is_eq()
     }

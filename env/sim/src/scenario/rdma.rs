@@ -1,15 +1,16 @@
-//! RDMA in a scenario: packet sizes, and what its flows need of queues and hosts.
+//! RDMA in a scenario: packet sizes, and its requirements on queues and hosts.
 
 use super::validate::{Checks, MAX_US, MAX_WIRE_BYTES};
 use super::{Demand, FlowPriority, HostQueue, Scenario, ScenarioError, Traffic, TransportKind};
 
 impl Scenario {
-    /// Whether the flows of some class are RDMA.
+    /// Returns true if some class of flows is RDMA.
     pub fn has_rdma(&self) -> bool {
         self.transports().into_iter().any(TransportKind::is_rdma)
     }
 
-    /// The transport of a flow, which may start as part of a group or belong to the second class.
+    /// Returns the transport of a flow, which may start as part of a group or belong to the second
+    /// class.
     pub fn transport_of(&self, in_group: bool, in_second: bool) -> TransportKind {
         let [others, in_cast, second] = self.transports();
         match (in_group, in_second) {
@@ -19,7 +20,7 @@ impl Scenario {
         }
     }
 
-    /// Bytes that a full data packet of a transport has on the wire when it leaves its host.
+    /// Returns the wire bytes of a full data packet of a transport when it leaves its host.
     pub fn full_packet_bytes_of(&self, kind: TransportKind) -> u64 {
         match kind.is_rdma() {
             true => u64::from(self.mss) + u64::from(self.rdma_headers(kind)),
@@ -27,7 +28,7 @@ impl Scenario {
         }
     }
 
-    /// Bytes of an RDMA data packet on top of its payload.
+    /// Returns the bytes of an RDMA data packet on top of its payload.
     pub(crate) fn rdma_headers(&self, kind: TransportKind) -> u32 {
         let telemetry = match kind.reads_telemetry() {
             true => self.rdma_int_bytes,
@@ -87,8 +88,8 @@ impl Scenario {
         Ok(())
     }
 
-    /// Where some priorities are lossless, they are those of RDMA: generated flows of other transports
-    /// must have others, as far as the settings decide it.
+    /// Checks that lossless priorities, if any, belong to RDMA: generated flows of other transports
+    /// must have other priorities, as far as the settings determine it.
     pub(super) fn validate_classes_of_loss(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         if self.flow_priority != FlowPriority::Fixed {
             return self.validate_any_priority(check);
@@ -137,7 +138,8 @@ impl Scenario {
         Ok(())
     }
 
-    /// Flows may have any priority, so that these cannot tell RDMA from other flows.
+    /// Checks settings in which flows may have any priority, so that priorities cannot separate RDMA
+    /// from other flows.
     fn validate_any_priority(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         let kinds = self.transports();
         let mixed = kinds
@@ -151,7 +153,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Whether generated traces have flows that start as a group.
+    /// Returns true if generated traces have flows that start as a group.
     fn has_queries(&self) -> bool {
         match self.demand {
             Demand::Ports => self.traffic != Traffic::Poisson,

@@ -363,7 +363,7 @@ impl Field for Workloads {
         let expected = format!("one or several of {}", names.join(","));
         let text = written.words().ok_or_else(|| written.is_not(&expected))?;
         let workloads = match written {
-            // Who writes on the command line has the file. A scenario may come from elsewhere.
+            // A user of the command line has the file. A scenario may come from elsewhere.
             Written::Bare(_) => Workloads::read(text),
             _ => text.parse(),
         };
@@ -384,9 +384,9 @@ pub struct Setting {
     pub meaning: &'static str,
 }
 
-/// Declares [`Scenario`](super::Scenario) and everything that follows from its list of fields. A
-/// line of the list is `field: type = default, "meaning";`. The documentation of a field is its
-/// meaning, the comment above its line, and its default.
+/// Declares [`Scenario`](super::Scenario) and everything derived from its list of fields. A line of the
+/// list is `field: type = default, "meaning";`. The documentation of a field is its meaning, the
+/// comment above its line, and its default.
 macro_rules! settings {
     (
         $(#[$attribute:meta])*

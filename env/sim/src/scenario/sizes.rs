@@ -19,7 +19,7 @@ pub struct SizeError {
     pub line: usize,
     /// The column, from 1.
     pub column: usize,
-    /// What is wrong there and what would be right.
+    /// The problem found there, and a valid alternative.
     pub problem: String,
 }
 
@@ -30,8 +30,8 @@ pub struct SizeError {
 pub struct SizeDistribution {
     /// Sizes in bytes, in ascending order; equal sizes are allowed.
     bytes: Vec<f64>,
-    /// For each size, the probability of a flow of at most that size. Goes up from 0 to 1, which the
-    /// last size alone has; equal probabilities are allowed before.
+    /// For each size, the probability of a flow of at most that size. It rises from 0 to 1, and only
+    /// the last size has 1; equal probabilities are allowed before.
     cumulative: Vec<f64>,
 }
 
@@ -137,8 +137,8 @@ impl SizeDistribution {
         Ok(())
     }
 
-    /// Checks the end, and removes points that no flow is drawn between: before the last one with 0, and
-    /// after the first one with 1.
+    /// Checks the end, and removes points between which no flow is drawn: those before the last one
+    /// with 0, and those after the first one with 1.
     fn finish(&mut self) -> Result<(), String> {
         if self.bytes.len() < 2 {
             return Err("a distribution needs at least two points, with cdf 0 and 1".to_owned());
@@ -237,7 +237,8 @@ impl Workload {
         })
     }
 
-    /// The kind of its flows in a trace: `ws`, `dm`, `hadoop`, `storage` or `ws-abm`.
+    /// Returns the kind of the workload's flows in a trace: `ws`, `dm`, `hadoop`, `storage` or
+    /// `ws-abm`.
     pub const fn short_name(self) -> &'static str {
         match self {
             Workload::WebSearch => "ws",

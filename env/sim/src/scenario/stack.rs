@@ -1,11 +1,11 @@
-//! What a transport stands for besides its congestion control.
+//! Settings that a transport implies besides its congestion control.
 
 use super::{Recovery, Scenario, Scheduler, TransportKind};
 
 /// Segments that Linux acknowledges at once at the start of a connection (`TCP_MAX_QUICKACKS`).
 const QUICK_ACKS: u32 = 16;
 
-/// Settings of the ends of a flow that some transports bring along.
+/// Settings of the ends of a flow that some transports imply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stack {
     pub(crate) recovery: Recovery,
@@ -15,34 +15,35 @@ pub(crate) struct Stack {
 }
 
 impl TransportKind {
-    /// Whether the transport is a combination that stands for an operating system's.
+    /// Returns true if the transport stands for the combination of an operating system.
     pub fn is_combination(self) -> bool {
         matches!(self, TransportKind::Linux | TransportKind::LinuxDctcp)
     }
 
-    /// Whether the congestion control is DCTCP, which needs a switch that marks.
+    /// Returns true if the congestion control is DCTCP, which needs a switch that marks.
     pub fn is_dctcp(self) -> bool {
         matches!(self, TransportKind::Dctcp | TransportKind::LinuxDctcp)
     }
 
-    /// Whether the transport is RDMA: packets leave at a rate, losses are repaired with go-back-N.
+    /// Returns true if the transport is RDMA: packets leave at a rate, losses are repaired with
+    /// go-back-N.
     pub fn is_rdma(self) -> bool {
         self.is_dcqcn() || self == TransportKind::PowerTcpRdma
     }
 
-    /// Whether the congestion control is DCQCN, which needs a switch that marks.
+    /// Returns true if the congestion control is DCQCN, which needs a switch that marks.
     pub fn is_dcqcn(self) -> bool {
         matches!(self, TransportKind::Dcqcn | TransportKind::DcqcnReverie)
     }
 
-    /// Whether the congestion control of a transport that is not RDMA sets a rate, at which packets
-    /// leave. It answers neither losses nor marks.
+    /// Returns true if the congestion control of a transport other than RDMA sets a rate, at which
+    /// packets leave. It answers neither losses nor marks.
     pub fn sets_rate(self) -> bool {
         use TransportKind::{Hpcc, PowerTcp, ThetaPowerTcp, Timely};
         matches!(self, PowerTcp | ThetaPowerTcp | Timely | Hpcc)
     }
 
-    /// Whether the congestion control reads telemetry of the switches.
+    /// Returns true if the congestion control reads telemetry of the switches.
     pub fn reads_telemetry(self) -> bool {
         use TransportKind::{Hpcc, PowerTcp, PowerTcpRdma};
         matches!(self, PowerTcp | Hpcc | PowerTcpRdma)
@@ -50,14 +51,14 @@ impl TransportKind {
 }
 
 impl Scheduler {
-    /// Whether queues have weights.
+    /// Returns true if queues have weights.
     pub fn has_weights(self) -> bool {
         matches!(self, Scheduler::Drr | Scheduler::StrictDrr)
     }
 }
 
 impl Scenario {
-    /// The transports of flows, of in-cast flows and of those of the second class.
+    /// Returns the transports of other flows, of in-cast flows and of those of the second class.
     pub(crate) fn transports(&self) -> [TransportKind; 3] {
         let or_same = |kind: Option<TransportKind>| kind.unwrap_or(self.transport);
         [
@@ -67,8 +68,9 @@ impl Scenario {
         ]
     }
 
-    /// The ends of the flows. `linux` and `linux-dctcp` have RACK-TLP, acknowledgements of two
-    /// segments, 16 quick ones and HyStart, wherever the setting has its default.
+    /// Returns the settings of the ends of flows. `linux` and `linux-dctcp` have RACK-TLP,
+    /// acknowledgements of two segments, 16 quick ones and HyStart, wherever the setting has its
+    /// default.
     pub(crate) fn stack(&self) -> Stack {
         let given = Stack {
             recovery: self.recovery,

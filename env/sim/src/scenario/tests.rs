@@ -470,7 +470,7 @@ fn values_that_make_no_scenario_are_refused() {
             "max_cwnd_bytes=100",
             "max_cwnd_bytes = 100: smaller than one segment; must be 0 (not capped) or at least 1460",
         ),
-        // Windows are counted in 32 bits; this one would become a smaller one.
+        // Windows are counted in 32 bits; this value would be truncated to a smaller one.
         (
             "max_cwnd_bytes=5000000000",
             "max_cwnd_bytes = 5000000000: must be from 0 to 2147483647",

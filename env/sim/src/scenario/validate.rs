@@ -15,8 +15,8 @@ use super::{
 /// 213 days that a `Time` can hold.
 pub(super) const MAX_US: u64 = 100_000_000;
 
-/// Longest mean duration of a generated trace, days. Well below the latest start of a flow that a
-/// trace may have, eleven days.
+/// Longest mean duration of a generated trace, days. This is well below the latest start of a flow that
+/// a trace may have, eleven days.
 const MAX_DAYS: f64 = 5.0;
 
 /// Most flows of a trace that hosts send for a given time.
@@ -28,7 +28,8 @@ pub(super) const MAX_WIRE_BYTES: u64 = 65_535;
 /// Longest time that a host may take for a packet, nanoseconds: a second.
 const MAX_JITTER_NS: u64 = 1_000_000_000;
 
-/// Weights of queues. With less a queue would wait for many rounds before it may send a packet.
+/// Allowed weights of queues. With a lower weight, a queue would wait for many rounds before it may
+/// send a packet.
 const WEIGHTS: RangeInclusive<f64> = 0.01..=1_000.0;
 
 /// Checks of single values, with error messages that name the scenario.
@@ -91,8 +92,8 @@ impl Scenario {
     /// Checks that the settings make a scenario that can be simulated.
     ///
     /// # Errors
-    /// [`ScenarioError::Invalid`] for the first setting that does not: which, why, and what would
-    /// be right.
+    /// [`ScenarioError::Invalid`] for the first invalid setting, with the reason and a valid
+    /// alternative.
     pub fn validate(&self) -> Result<(), ScenarioError> {
         let check = Checks(self);
         if self.name.trim().is_empty() || self.name.chars().any(char::is_control) {
@@ -138,7 +139,7 @@ impl Scenario {
             0,
             100,
         )?;
-        // Telemetry of a way there and back.
+        // Includes telemetry of the path there and back.
         let packet = self.full_packet_bytes() + 8 * u64::from(self.int_bytes_per_hop);
         if packet > MAX_WIRE_BYTES {
             return check.invalid(
@@ -401,7 +402,7 @@ impl Scenario {
         )
     }
 
-    /// The transports that stand for an operating system's bring loss recovery along.
+    /// Checks the transports that stand for an operating system and imply its loss recovery.
     fn validate_combination(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         if !self.transport.is_combination() {
             return Ok(());
@@ -420,7 +421,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Transports with a rate, and the one of in-cast flows.
+    /// Checks transports with a rate, including those of in-cast flows and of the second class.
     fn validate_rates(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         check.within(
             "flows_per_host",
@@ -450,7 +451,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// What a transport with a rate needs of the ends and of the network.
+    /// Checks the needs of a transport with a rate at the ends and in the network.
     fn validate_rate(&self, check: &Checks<'_>, kind: TransportKind) -> Result<(), ScenarioError> {
         if kind.reads_telemetry() && !self.int {
             let problem = format!("transport {kind} reads telemetry of the switches; must be true");
@@ -471,7 +472,7 @@ impl Scenario {
             let problem = format!("transport {kind} needs an acknowledgement each; must be 1");
             return check.invalid("delayed_ack", self.delayed_ack, problem);
         }
-        // Windows and rates follow from each other through it.
+        // Windows and rates are converted into each other with the round-trip time.
         if self.base_rtt() == Time::ZERO {
             let problem = format!("transport {kind} needs a round-trip time; must be above 0");
             return check.invalid("propagation_ns", self.propagation_ns, problem);
@@ -479,7 +480,8 @@ impl Scenario {
         Ok(())
     }
 
-    /// A flow alone has at most a round trip of packets on the way, or its largest window.
+    /// Checks the memory of an isolated flow: it has at most a round trip of packets in flight, or its
+    /// largest window.
     fn validate_round_trip(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         let full = self.full_packet_bytes() + u64::from(self.overhead_bytes);
         let on_line = self.rtt_of_topology().0 / self.rate().transmission_time(full).0;
@@ -583,7 +585,7 @@ impl Scenario {
     }
 
     fn validate_poisson(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
-        // The mean number of gaps with the fewest active ports. The last term is for the wait for
+        // The mean number of gaps with the fewest active ports. The last term accounts for the wait for
         // the first group of flows.
         let gaps = f64::from(self.flows.max) / f64::from(self.active_ports.min)
             + f64::from(self.incast_degree.max);
@@ -631,7 +633,7 @@ impl Scenario {
                 ),
             );
         }
-        // The first term is the wait for the first query. The smallest degree gives the most
+        // The first term accounts for the wait for the first query. The smallest degree gives the most
         // queries.
         let queries = 1.0 + f64::from(self.flows.max) / f64::from(degree.min);
         let days = queries * self.query_gap_us as f64 / 86_400e6;

@@ -19,18 +19,19 @@ use crate::input::{self, excerpt};
 pub struct Workloads {
     /// Bit `i` stands for `Workload::ALL[i]`.
     members: u8,
-    /// The one without a name. Its points, and not the file that they came from, belong to the scenario.
+    /// The distribution without a name. The scenario holds its points, not the file that they came
+    /// from.
     own: Option<Arc<SizeDistribution>>,
 }
 
 const _: () = assert!(Workload::ALL.len() <= 8);
 
-/// Where the sizes of a trace's flows come from.
+/// Source of the sizes of a trace's flows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizes {
     /// A published distribution.
     Published(Workload),
-    /// The points of another one.
+    /// The points of a distribution without a name.
     Own(Arc<SizeDistribution>),
 }
 
@@ -46,7 +47,7 @@ impl Sizes {
         }
     }
 
-    /// The kind of the flows in a trace: that of [`Workload::short_name`], or `sizes`.
+    /// Returns the kind of the flows in a trace: that of [`Workload::short_name`], or `sizes`.
     pub const fn short_name(&self) -> &'static str {
         match self {
             Sizes::Published(workload) => workload.short_name(),
@@ -72,10 +73,10 @@ pub enum WorkloadError {
     File {
         /// The file.
         path: String,
-        /// Why.
+        /// Reason of the failure.
         source: std::io::Error,
     },
-    /// A file where only its points may be.
+    /// A file name where only points are allowed.
     #[error(
         "`{}`: a file is read with --set workload=FILE; here its points stand, such as \
          0:0 1000:0.5 9000:1",
@@ -88,7 +89,8 @@ pub enum WorkloadError {
 }
 
 impl Workloads {
-    /// The members: the named ones in the order of [`Workload::ALL`], then the other.
+    /// Returns the members: the named ones in the order of [`Workload::ALL`], then the one without a
+    /// name.
     pub fn iter(&self) -> impl Iterator<Item = Sizes> + '_ {
         let all = Workload::ALL.iter().copied().enumerate();
         let named = all.filter(|(index, _)| self.members >> index & 1 == 1);
@@ -96,13 +98,13 @@ impl Workloads {
         named.chain(self.own.iter().cloned().map(Sizes::Own))
     }
 
-    /// How many there are.
+    /// Returns the number of members.
     pub fn count(&self) -> u32 {
         self.members.count_ones() + u32::from(self.own.is_some())
     }
 
-    /// As [`from_str`](Workloads::from_str), where a member may be the name of a file with points, if
-    /// there is a `.` or a `/` in it. The points are read once, now.
+    /// As [`from_str`](Workloads::from_str), except that a member may be the name of a file with
+    /// points, if it contains a `.` or a `/`. The points are read once, now.
     ///
     /// # Errors
     /// As for `from_str`, and files that cannot be read or have no distribution.
@@ -158,7 +160,7 @@ impl From<Workload> for Workloads {
 
 impl<const N: usize> From<[Workload; N]> for Workloads {
     /// # Panics
-    /// When there is none.
+    /// When the array is empty.
     fn from(workloads: [Workload; N]) -> Workloads {
         assert!(N > 0, "a trace needs a workload");
         let members = workloads

@@ -1,8 +1,8 @@
 //! Queue management: drops or marks packets of a queue before the buffer is full.
 //!
 //! It is a stage of its own behind the sharing policy. The policy protects the queues from each other
-//! and decides what may enter the buffer; queue management keeps each queue short and tells its senders
-//! so in time. A discipline sees one queue at a time and draws from a random stream of its port.
+//! and decides which packets enter the buffer. Queue management keeps each queue short and signals its
+//! senders in time. A discipline sees one queue at a time and draws from a random stream of its port.
 
 mod codel;
 pub mod early;
@@ -28,14 +28,14 @@ pub use red::{Red, RedConfig};
 pub use spec::{AqmDefinition, AqmSpec, catalogue};
 pub use step::StepMarking;
 
-/// What is to happen to a packet.
+/// Decision of a discipline about a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Advice {
-    /// Nothing.
+    /// No action.
     Pass,
-    /// It is marked (RFC 3168).
+    /// The packet is marked (RFC 3168).
     Mark,
-    /// It is dropped.
+    /// The packet is dropped.
     Drop,
 }
 
@@ -50,10 +50,10 @@ pub struct Arriving {
     pub length: u64,
     /// Bytes of the packet.
     pub bytes: u64,
-    /// Whether it can be marked. Data can where hosts use ECN; acknowledgements and SYNs cannot (RFC 3168
-    /// §6.1.1, §6.1.4).
+    /// True if the packet can be marked. Data can if hosts use ECN; acknowledgements and SYNs cannot
+    /// (RFC 3168 §6.1.1, §6.1.4).
     pub markable: bool,
-    /// Whether its [loss costs its flow most](Policy::spares).
+    /// True if the packet's [loss costs its flow most](Policy::spares).
     pub spared: bool,
     /// The instant.
     pub now: Time,
@@ -66,11 +66,11 @@ pub struct Leaving {
     pub queue: usize,
     /// Number of the flow and direction.
     pub flow: u32,
-    /// How long it has waited.
+    /// Time that the packet has waited.
     pub waited: Time,
     /// Bytes that wait in the queue behind it.
     pub behind: u64,
-    /// Whether it can be marked.
+    /// True if the packet can be marked.
     pub markable: bool,
     /// The instant.
     pub now: Time,
@@ -80,29 +80,30 @@ pub struct Leaving {
 ///
 /// Every hook does nothing by default.
 trait Discipline {
-    /// A packet is about to be enqueued.
+    /// Decides on a packet that is about to be enqueued.
     fn on_arrival(&mut self, _packet: Arriving, _random: &mut Xoshiro256PlusPlus) -> Advice {
         Advice::Pass
     }
 
-    /// A packet of a flow has been enqueued. Only where packets are dropped at the head.
+    /// Notes that a packet of a flow has been enqueued. Called only if packets are dropped at the head.
     fn on_enqueued(&mut self, _flow: u32, _queue: usize) {}
 
-    /// A packet is about to be sent; after a drop the next one of the same queue follows.
+    /// Decides on a packet that is about to be sent; after a drop the next one of the same queue
+    /// follows.
     fn on_leaving(&mut self, _packet: Leaving) -> Advice {
         Advice::Pass
     }
 
-    /// After a drop at the head nothing is left in the queue.
+    /// Notes that the queue is empty after a drop at the head.
     fn on_exhausted(&mut self, _queue: usize, _now: Time) {}
 
-    /// The queue has had this length since the last event, and is about to change.
+    /// Notes the length of the queue since the last event; it is about to change.
     fn on_change(&mut self, _queue: usize, _length: u64, _now: Time) {}
 
-    /// The queue has become empty.
+    /// Notes that the queue has become empty.
     fn on_empty(&mut self, _queue: usize, _now: Time) {}
 
-    /// A packet was lost, whoever dropped it.
+    /// Notes that a packet was lost, whatever dropped it.
     fn on_loss(&mut self, _packet: PacketView, _loss: Loss, _now: Time) {}
 }
 
@@ -117,7 +118,7 @@ pub enum AnyDiscipline {
     CoDel(CoDel),
     /// Proportional integral controller enhanced.
     Pie(Pie),
-    /// Marking from a length on.
+    /// Marking at or above a length.
     Step(StepMarking),
     /// Drops at regular gaps.
     Early(EarlyDrop),
@@ -136,24 +137,24 @@ macro_rules! each {
     };
 }
 
-/// The queue management of a switch: a discipline, and what the switch keeps for it.
+/// The queue management of a switch: a discipline, and the state that the switch keeps for it.
 #[derive(Clone, Debug)]
 pub struct QueueManagement {
     discipline: AnyDiscipline,
-    /// Whether data may be marked.
+    /// True if data may be marked.
     ecn: bool,
-    /// By port.
+    /// Random streams, by port.
     random: Vec<Xoshiro256PlusPlus>,
-    /// When the packets in the switch were enqueued, by their number; only for disciplines that drop at
-    /// the head.
+    /// Times at which the packets in the switch were enqueued, by packet number; only for disciplines
+    /// that drop at the head.
     enqueued: Option<Vec<Time>>,
     /// Packets that were dropped at the head and are still in the store.
     lost: Vec<PacketId>,
 }
 
 impl QueueManagement {
-    /// For the switch `id` with so many ports, between hosts that use `ecn` or not. Every port draws
-    /// from its own stream under `seed`.
+    /// Creates the queue management of switch `id` with `ports` ports, between hosts that use `ecn` or
+    /// not. Every port draws from its own stream under `seed`.
     pub(crate) fn new(
         discipline: AnyDiscipline,
         ecn: bool,
@@ -179,17 +180,17 @@ impl QueueManagement {
         }
     }
 
-    /// Whether packets are dropped at the head of queues.
+    /// Returns true if packets are dropped at the head of queues.
     pub(crate) fn drops_at_head(&self) -> bool {
         self.enqueued.is_some()
     }
 
-    /// Whether packets are marked.
+    /// Returns true if packets are marked.
     pub(crate) fn marks(&self) -> bool {
         self.ecn && self.discipline_marks()
     }
 
-    /// Whether the switch goes on with the marks of its scenario, at least on some packets.
+    /// Returns true if the switch keeps setting the marks of its scenario, at least on some packets.
     pub(crate) fn keeps_marks(&self) -> bool {
         self.keeps() != OwnMarks::None
     }
@@ -201,7 +202,7 @@ impl QueueManagement {
         }
     }
 
-    /// Whether a packet may be marked in place of being dropped.
+    /// Returns true if a packet may be marked instead of dropped.
     fn marks_packet(&self, packet: &Packet) -> bool {
         self.ecn && packet.kind == PacketKind::Data && packet.flags.accepts_marks()
     }
@@ -217,7 +218,7 @@ impl QueueManagement {
         }
     }
 
-    /// What a control loop sets, where the switch has it.
+    /// Returns the early drop that a control loop sets, if the switch has it.
     fn early_mut(&mut self) -> Option<&mut EarlyDrop> {
         match &mut self.discipline {
             AnyDiscipline::Early(early) => Some(early),
@@ -225,8 +226,8 @@ impl QueueManagement {
         }
     }
 
-    /// What control records hold of early drop, as keys and values, with the state of every port's random
-    /// stream: four words of 64 bits. Nothing of other disciplines.
+    /// Returns the constants of early drop for control records, as keys and values, with the state of
+    /// every port's random stream: four words of 64 bits. Empty for other disciplines.
     fn constants(&self) -> Vec<(&'static str, String)> {
         let AnyDiscipline::Early(early) = &self.discipline else {
             return Vec::new();
@@ -259,7 +260,7 @@ impl QueueManagement {
 
 /// Queue management from outside the packet path, as a control loop sets it.
 impl<P: Policy> Switch<P> {
-    /// Puts levels of early drop in force, one per port.
+    /// Sets the levels of early drop, one per port.
     ///
     /// # Panics
     /// When the switch has no [`EarlyDrop`], and as [`EarlyDrop::set_levels`].
@@ -269,10 +270,10 @@ impl<P: Policy> Switch<P> {
     }
 }
 
-/// Queue management on a packet's way.
+/// Queue management on a packet's path.
 impl<P: Policy> Switch<P> {
-    /// Asks about a packet that the policy has admitted or, where it would have to push others out, was not asked
-    /// about. `spared` tells what the policy says of its loss.
+    /// Asks about a packet that the policy has admitted. The policy may not have been asked, if it
+    /// would have to push others out. `spared` is the policy's statement about the packet's loss.
     #[cold]
     #[inline(never)]
     pub(super) fn manage_arrival(
@@ -302,14 +303,14 @@ impl<P: Policy> Switch<P> {
         each!(&mut aqm.discipline, d => d.on_arrival(arriving, random))
     }
 
-    /// Whether the switch's own marks leave out the packets that the policy spares.
+    /// Returns true if the switch's own marks skip the packets that the policy spares.
     #[inline]
     pub(super) fn exempts_from_marks(&self) -> bool {
         let aqm = self.aqm.as_ref();
         aqm.is_some_and(|aqm| aqm.keeps() == OwnMarks::Unspared)
     }
 
-    /// A queue is about to get shorter.
+    /// Reports that a queue is about to get shorter.
     #[cold]
     #[inline(never)]
     pub(super) fn manage_change(&mut self, queue: usize, now: Time) {
@@ -319,7 +320,7 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// A packet has left or was removed, and its queue is shorter.
+    /// Reports that a packet has left or was removed, and its queue is shorter.
     #[cold]
     #[inline(never)]
     pub(super) fn manage_departure(&mut self, queue: usize, now: Time) {
@@ -331,7 +332,7 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// A packet was lost.
+    /// Reports that a packet was lost.
     #[cold]
     #[inline(never)]
     pub(super) fn manage_loss(&mut self, packet: PacketView, loss: Loss, now: Time) {
@@ -340,7 +341,7 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// A packet was enqueued.
+    /// Reports that a packet was enqueued.
     #[inline]
     pub(super) fn manage_enqueued(&mut self, id: PacketId, packet: PacketView, now: Time) {
         if let Some(aqm) = &mut self.aqm
@@ -351,7 +352,7 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// An arrival is served at once: it has waited for nothing.
+    /// Reports an arrival that is served at once, without waiting.
     #[cold]
     #[inline(never)]
     pub(super) fn manage_service<O: SwitchObserver>(
@@ -374,7 +375,8 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// The packet that the port sends instead of `next`, after the drops at the head of its queue.
+    /// Returns the packet that the port sends instead of `next`, after the drops at the head of its
+    /// queue.
     #[cold]
     #[inline(never)]
     pub(super) fn manage_next<O: SwitchObserver>(
@@ -387,7 +389,7 @@ impl<P: Policy> Switch<P> {
         loop {
             let packet = self.packet_view(&packets[next]);
             let queue = packet.queue;
-            // What waits behind it: all that counts, without the packet itself.
+            // Bytes that wait behind the packet: all that count, without the packet itself.
             let behind = match self.queues[queue].is_empty() {
                 true => 0,
                 false => self.buffer.queue(queue).saturating_sub(packet.bytes),
@@ -446,7 +448,7 @@ impl<P: Policy> Switch<P> {
     }
 }
 
-/// Time to send so many bytes, in picoseconds as a real number.
+/// Returns the time to send `bytes` bytes, in picoseconds as a real number.
 fn drain_ps(bytes: u64, rate: Rate) -> f64 {
     bytes as f64 * 8e12 / rate.0 as f64
 }
@@ -459,7 +461,8 @@ mod tests {
     use crate::scenario::Scenario;
     use crate::switch::{Admission, SwitchSettings, Verdict, View};
 
-    /// Admits all that fits; what does not pushes packets out of the last queue. Spares the packets of flow 1.
+    /// Policy that admits every packet that fits; others push packets out of the last queue. It spares
+    /// the packets of flow 1.
     #[derive(Default)]
     struct Pushing {
         spares: bool,
@@ -488,7 +491,7 @@ mod tests {
         }
     }
 
-    /// A switch by hand with a port of two queues and room for four packets of 1,000 B.
+    /// A manually driven switch with a port of two queues and room for four packets of 1,000 B.
     struct Bench {
         switch: Switch<Pushing>,
         packets: PacketStore,
@@ -532,7 +535,7 @@ mod tests {
             admission
         }
 
-        /// All that waits leaves; how much of it was marked.
+        /// Sends all waiting packets. Returns the number of packets and how many of them were marked.
         fn drain(&mut self, at: Time) -> (usize, usize) {
             let (mut sent, mut marked) = (0, 0);
             while let Some(id) = self.sending.take() {
@@ -543,7 +546,7 @@ mod tests {
             (sent, marked)
         }
 
-        /// That of PIE at queue 1.
+        /// Returns the probability of PIE at queue 1.
         fn probability(&self) -> f64 {
             match &self.switch.aqm.as_ref().unwrap().discipline {
                 AnyDiscipline::Pie(pie) => pie.probability(1),
@@ -556,7 +559,8 @@ mod tests {
         }
     }
 
-    /// Four packets of a flow wait, two in each queue, with none behind it that would tell of its loss.
+    /// Four packets of a flow wait, two in each queue. No packet stands behind them that would reveal a
+    /// loss.
     #[test]
     fn packets_in_another_queue_do_not_stand_behind_one_that_is_lost_at_the_front() {
         let mut bench = Bench::new("early:gap=1,min_bytes=0,spare=no,from=front", 100_000);
@@ -600,8 +604,8 @@ mod tests {
         }
     }
 
-    /// The policy is not asked about a packet that does not fit: what it has said of the one before is not
-    /// about it.
+    /// The policy is not asked about a packet that does not fit: its answer for the packet before does
+    /// not apply.
     #[test]
     fn a_packet_that_does_not_fit_is_not_spared_as_the_one_before_it() {
         let mut bench = Bench::new("early:gap=1,min_bytes=1", 4_000);
@@ -616,7 +620,8 @@ mod tests {
         assert_eq!(bench.arrive(5, 1, Time::ZERO), Admission::Lost(Loss::Early));
     }
 
-    /// Queue 1 is empty from 10 ms on, when its packets are pushed out, and not from when one is sent.
+    /// Queue 1 is empty from 10 ms on, when its packets are pushed out, not from the time when one is
+    /// sent.
     #[test]
     fn an_average_forgets_from_when_packets_were_pushed_out() {
         let mut bench = Bench::new("red:min_bytes=9000,max_bytes=9999,weight=0.5", 4_000);
@@ -638,7 +643,7 @@ mod tests {
         assert!(average(&bench) < 1e-9, "{}", average(&bench));
     }
 
-    /// 3,000 B are 24 µs of queueing, far above the target, until the queue is pushed out.
+    /// 3,000 B cause 24 µs of queueing, far above the target, until the queue is pushed out.
     #[test]
     fn a_delay_that_lasted_until_packets_were_pushed_out_counts() {
         let mut bench = Bench::new("pie:target_us=1,update_us=10,burst_us=1", 4_000);
@@ -654,7 +659,7 @@ mod tests {
         assert!(bench.probability() > 0.0);
     }
 
-    /// The same until the only packet of the queue is sent, which then counts no longer.
+    /// The delay lasts until the only packet of the queue is sent, which then no longer counts.
     #[test]
     fn a_delay_that_lasted_until_a_packet_was_sent_counts() {
         let pie = "pie:target_us=1,update_us=10,burst_us=1";

@@ -13,8 +13,8 @@ use crate::switch::policy::{Definition, catalogue};
 use crate::switch::spec::expanded;
 use crate::switch::{PolicyParseError, PolicySpec};
 
-/// The heuristic that admits packets, with a control factor α per port that the control sets: a
-/// policy of the [catalogue] whose rule has an α.
+/// The heuristic that admits packets, with a control factor α per port that the control sets: a policy
+/// of the [catalogue] whose rule has an α.
 ///
 /// Parameters that default to a function of α (EDT's C2 and T1) keep their default. For a policy
 /// with several α, the control sets that of
@@ -25,10 +25,9 @@ use crate::switch::{PolicyParseError, PolicySpec};
 /// - [SONiC and Reverie](crate::switch::policy::ManagedMemory): two, that of lossy packets at the egress and
 ///   that of lossless ones at the ingress of a port.
 ///
-/// In text and files it is a policy string without `alpha`, such as `abm` or
-/// `fab:short_bytes=62500`; queue management may stand behind it, as in `dt+random:p=0.01`. Behind
-/// `+early` without `gap`, the control sets the gaps of [early drop](crate::switch::aqm::early) too; with
-/// `gap`, they stay what they are.
+/// In text and files it is a policy string without `alpha`, such as `abm` or `fab:short_bytes=62500`;
+/// queue management may follow, as in `dt+random:p=0.01`. Behind `+early` without `gap`, the control
+/// also sets the gaps of [early drop](crate::switch::aqm::early); with `gap`, they stay constant.
 #[derive(Clone, PartialEq)]
 pub struct BasePolicy(PolicySpec);
 
@@ -83,51 +82,52 @@ fn listed() -> String {
 }
 
 impl BasePolicy {
-    /// Dynamic Threshold: `T = α_i (B - Q)` (paper, §IV-B).
+    /// Returns Dynamic Threshold: `T = α_i (B - Q)` (paper, §IV-B).
     pub fn dt() -> BasePolicy {
         BasePolicy(PolicySpec::named(DT))
     }
 
-    /// Reverie: thresholds of both sides of a switch, for lossless and lossy packets (NSDI 2024, §3).
+    /// Returns Reverie: thresholds of both sides of a switch, for lossless and lossy packets (NSDI
+    /// 2024, §3).
     pub fn reverie() -> BasePolicy {
         BasePolicy(PolicySpec::named("reverie"))
     }
 
-    /// All low-level heuristics with default parameters, in the order of the catalogue.
+    /// Returns all low-level heuristics with default parameters, in the order of the catalogue.
     pub fn all() -> impl Iterator<Item = BasePolicy> {
         let definitions = catalogue().iter();
         let with_alpha = definitions.filter(|definition| has_alpha(definition));
         with_alpha.map(|definition| BasePolicy(PolicySpec::named(definition.info.name)))
     }
 
-    /// The policy, with its default α.
+    /// Returns the policy, with its default α.
     pub fn policy(&self) -> &PolicySpec {
         &self.0
     }
 
-    /// Whether it is Dynamic Threshold alone, as in the paper.
+    /// Returns true if it is Dynamic Threshold alone, as in the paper.
     pub fn is_default(&self) -> bool {
         self.admits_by_dt() && self.0.aqm().is_none()
     }
 
-    /// The heuristic with another queue management behind it, or none.
+    /// Returns the heuristic with another queue management behind it, or none.
     #[must_use]
     pub fn managed_by(&self, aqm: Option<AqmSpec>) -> BasePolicy {
         BasePolicy(self.0.clone().managed_by(aqm))
     }
 
-    /// Whether the control sets early drop besides α.
+    /// Returns true if the control sets early drop in addition to α.
     pub fn drops_early(&self) -> bool {
         self.0.aqm().is_some_and(AqmSpec::is_open)
     }
 
-    /// The gaps of early drop that the control chooses from; `None` where it sets none.
+    /// Returns the gaps of early drop that the control chooses from; `None` if it sets none.
     pub fn early_gaps(&self) -> Option<EarlyGaps> {
         self.0.aqm().and_then(AqmSpec::gaps)
     }
 
-    /// Whether it manages the memory of a switch with lossless packets: then the control sets a factor of
-    /// egress and one of ingress queues.
+    /// Returns true if the policy manages the memory of a switch with lossless packets. The control
+    /// then sets one factor for egress queues and one for ingress queues.
     pub fn manages_memory(&self) -> bool {
         let name = self.0.name();
         let mut named = catalogue()
@@ -139,12 +139,12 @@ impl BasePolicy {
         })
     }
 
-    /// Whether packets are admitted by Dynamic Threshold.
+    /// Returns true if Dynamic Threshold admits packets.
     pub fn admits_by_dt(&self) -> bool {
         self.0.name() == DT
     }
 
-    /// Its short name where it has one, else the policy in full.
+    /// Returns the short name if there is one, else the policy in full.
     pub fn label(&self) -> String {
         self.0.label()
     }
@@ -299,8 +299,8 @@ mod tests {
         assert!(error.to_string().contains(names), "{error}");
     }
 
-    /// Except Dynamic Threshold, which the control implements itself, and those that manage memory, whose
-    /// factors the switch keeps.
+    /// The exceptions are Dynamic Threshold, which the control implements itself, and the policies that
+    /// manage memory, whose factors the switch keeps.
     #[test]
     fn exactly_the_base_policies_let_their_alpha_be_set() {
         let scenario = Scenario::default();

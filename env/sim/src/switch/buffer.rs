@@ -20,7 +20,7 @@ pub struct SharedBuffer {
     bin_scale: f64,
     changed_at: Time,
     time_in_bin: Box<[u64; OCCUPANCY_BINS + 1]>,
-    /// Empty if ports have one queue.
+    /// Use of every priority; empty if ports have one queue.
     by_priority: Vec<PriorityUse>,
 }
 
@@ -40,8 +40,8 @@ impl PriorityUse {
 }
 
 impl SharedBuffer {
-    /// An empty buffer of `capacity` bytes for `ports` ports. Occupancy statistics are relative to
-    /// `scale` bytes, which differs from the capacity if that is unlimited.
+    /// Creates an empty buffer of `capacity` bytes for `ports` ports. Occupancy statistics are relative
+    /// to `scale` bytes, which differs from the capacity if that is unlimited.
     pub(crate) fn new(
         capacity: u64,
         scale: u64,
@@ -64,25 +64,25 @@ impl SharedBuffer {
         }
     }
 
-    /// Size of the buffer B, bytes.
+    /// Returns the size of the buffer B, bytes.
     #[inline]
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Bytes stored, Q.
+    /// Returns the bytes stored, Q.
     #[inline]
     pub fn occupancy(&self) -> u64 {
         self.occupancy
     }
 
-    /// Bytes not in use, B - Q.
+    /// Returns the bytes not in use, B - Q.
     #[inline]
     pub fn free(&self) -> u64 {
         self.capacity - self.occupancy
     }
 
-    /// Bytes in queue `queue`, q_i.
+    /// Returns the bytes in queue `queue`, q_i.
     ///
     /// # Panics
     /// When the queue does not exist.
@@ -91,13 +91,13 @@ impl SharedBuffer {
         self.queues[queue]
     }
 
-    /// Bytes in every queue.
+    /// Returns the bytes in every queue.
     #[inline]
     pub fn queues(&self) -> &[u64] {
         &self.queues
     }
 
-    /// Bytes queued for port `port`, in all its queues.
+    /// Returns the bytes queued for port `port`, in all its queues.
     ///
     /// # Panics
     /// When the port does not exist.
@@ -111,29 +111,29 @@ impl SharedBuffer {
         self.queues[first..first + queues_per_port].iter().sum()
     }
 
-    /// Number of ports N.
+    /// Returns the number of ports N.
     #[inline]
     pub fn ports(&self) -> usize {
         self.queues.len() / self.queues_per_port()
     }
 
-    /// Number of queues per port.
+    /// Returns the number of queues per port.
     #[inline]
     pub fn queues_per_port(&self) -> usize {
         self.numbering.queues_per_port()
     }
 
-    /// Largest occupancy so far, bytes.
+    /// Returns the largest occupancy so far, bytes.
     pub fn max_occupancy(&self) -> u64 {
         self.max_occupancy
     }
 
-    /// As a share of the buffer, of its usual size if it is unlimited.
+    /// Returns the largest occupancy as a share of the buffer, or of its usual size if it is unlimited.
     pub fn max_share(&self) -> f64 {
         self.max_occupancy as f64 * self.bin_scale / OCCUPANCY_BINS as f64
     }
 
-    /// The occupancy before `now` no longer counts in its percentiles and its maximum.
+    /// Restarts the percentiles and the maximum of occupancy at `now`.
     pub(crate) fn count_from(&mut self, now: Time) {
         self.time_in_bin.fill(0);
         self.changed_at = now;
@@ -145,7 +145,7 @@ impl SharedBuffer {
         self.account_time(now);
     }
 
-    /// Whether a packet of L bytes fits, Q + L <= B. No policy can waive this check.
+    /// Returns true if a packet of L bytes fits, Q + L <= B. No policy can waive this check.
     #[inline]
     pub fn fits(&self, bytes: u64) -> bool {
         self.occupancy + bytes <= self.capacity
@@ -180,8 +180,8 @@ impl SharedBuffer {
         used
     }
 
-    /// Mean bytes stored by priority, over the time until the last change; empty if ports have one
-    /// queue.
+    /// Returns the mean bytes stored by priority, over the time until the last change; empty if ports
+    /// have one queue.
     pub fn mean_by_priority(&self) -> Vec<f64> {
         let span = self.changed_at.0.max(1) as f64;
         let mean = |used: &PriorityUse| {
@@ -201,15 +201,15 @@ impl SharedBuffer {
     )]
     fn account_time(&mut self, now: Time) {
         // Conversions from signed to float and from float to 32 bits take one instruction each;
-        // unsigned and wider ones take ten.
+        // conversions of unsigned and wider numbers take ten.
         let bin =
             ((self.occupancy as i64 as f64 * self.bin_scale) as u32).min(OCCUPANCY_BINS as u32);
         self.time_in_bin[bin as usize] += now.0 - self.changed_at.0;
         self.changed_at = now;
     }
 
-    /// Time-weighted percentile of occupancy as a fraction of the buffer by nearest rank: the upper edge of its bin, at
-    /// most the largest occupancy, and zero before any time has passed.
+    /// Returns the time-weighted percentile of occupancy as a fraction of the buffer by nearest rank:
+    /// the upper edge of its bin, at most the largest occupancy, and zero before any time has passed.
     pub fn occupancy_percentile(&self, percent: f64) -> f64 {
         let times = self.time_in_bin.iter().map(|time| u128::from(*time));
         percentile_of_share(times, percent, self.max_share()).unwrap_or(0.0)
@@ -221,9 +221,9 @@ impl SharedBuffer {
     }
 }
 
-/// The share of a buffer that is not exceeded for `percent` of the time, by nearest rank over bins of
-/// equal width and a last one for all of the buffer: the upper edge of a bin, and at most `largest`.
-/// Shares in the first bin count as 0. `None` before any time has passed.
+/// Returns the share of a buffer that is not exceeded for `percent` of the time, by nearest rank over
+/// bins of equal width and a last one for the whole buffer: the upper edge of a bin, and at most
+/// `largest`. Shares in the first bin count as 0. `None` before any time has passed.
 pub(crate) fn percentile_of_share(
     time_in_bin: impl ExactSizeIterator<Item = u128> + Clone,
     percent: f64,
@@ -271,7 +271,7 @@ mod tests {
         buffer.store(0, 256, Time(90));
         buffer.release(0, 256, Time(100));
         assert_eq!(buffer.occupancy_percentile(90.0), 0.0);
-        // Not the upper edge of its bin, which is more than there ever was.
+        // The upper edge of the bin would exceed the largest occupancy.
         assert_eq!(buffer.occupancy_percentile(99.0), 0.5);
         buffer.store(0, 300, Time(100));
         buffer.release(0, 300, Time(101));

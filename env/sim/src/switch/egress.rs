@@ -1,5 +1,5 @@
-//! What lies between the scheduler of a port and its line: the telemetry that packets take along
-//! (INT), and a queue of the device that nobody counts.
+//! The path between the scheduler of a port and its line: the telemetry that packets collect (INT), and
+//! a queue of the device that is not counted.
 //!
 //! Most switches have neither.
 
@@ -13,13 +13,13 @@ use crate::units::{Rate, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct Meters {
     ports: Vec<Meter>,
-    /// How many bytes a record adds to its packet.
+    /// Number of bytes that a record adds to its packet.
     record_bytes: u16,
-    /// Whether acknowledgements that carry records get more of them.
+    /// True if acknowledgements that carry records get more of them.
     stamps_acks: bool,
 }
 
-/// One port.
+/// Meter of one port.
 #[derive(Clone, Copy, Debug)]
 struct Meter {
     rate: Rate,
@@ -28,7 +28,7 @@ struct Meter {
 }
 
 impl Meters {
-    /// For ports of these rates.
+    /// Creates meters for ports of these rates.
     pub(crate) fn new(
         rates: impl Iterator<Item = Rate>,
         record_bytes: u16,
@@ -50,7 +50,7 @@ impl Meters {
 /// hands packets to such a queue as long as it has room.
 #[derive(Clone, Debug)]
 pub(super) struct DeviceQueues {
-    /// Packets that each holds at most, without the one in service.
+    /// Largest number of packets in each queue, without the one in service.
     capacity: u32,
     ports: Vec<DeviceQueue>,
 }
@@ -62,7 +62,7 @@ struct DeviceQueue {
 }
 
 impl DeviceQueues {
-    /// Queues of so many packets; `None` for queues of none.
+    /// Creates queues of `capacity` packets; `None` if that is 0.
     pub(super) fn new(capacity: u32, ports: usize) -> Option<Box<DeviceQueues>> {
         (capacity > 0).then(|| {
             Box::new(DeviceQueues {
@@ -92,14 +92,14 @@ impl DeviceQueues {
 
 /// Telemetry.
 impl<P: Policy> Switch<P> {
-    /// From now on packets that carry records are stamped; to be called before the first packet.
+    /// Enables stamping of packets that carry records; to be called before the first packet.
     pub(crate) fn measure(&mut self, meters: Meters) {
         debug_assert_eq!(meters.ports.len(), self.ports.len());
         self.meters = Some(Box::new(meters));
     }
 
-    /// The scheduler has taken a packet from its queue, where it no longer counts unless packets in
-    /// service do.
+    /// Stamps a packet that the scheduler has taken from its queue. The packet no longer counts there,
+    /// unless packets in service do.
     #[cold]
     #[inline(never)]
     pub(super) fn stamp(&mut self, packets: &mut PacketStore, id: PacketId, now: Time) {
@@ -133,7 +133,7 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// Bytes with which a packet in service counts in the buffer: those that it came with.
+    /// Returns the bytes with which a packet in service counts in the buffer: its size on arrival.
     pub(crate) fn counted_bytes(&self, packet: &Packet) -> u16 {
         match &self.meters {
             Some(meters) if meters.stamps(packet) => packet.wire_bytes - meters.record_bytes,
@@ -144,7 +144,7 @@ impl<P: Policy> Switch<P> {
 
 /// Queues of devices.
 impl<P: Policy> Switch<P> {
-    /// Queues of packets that wait, those of devices among them.
+    /// Returns the queues of waiting packets, including those of devices.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &PacketQueue> {
         let devices = self.devices.iter().flat_map(|devices| &devices.ports);
         self.queues
@@ -153,7 +153,7 @@ impl<P: Policy> Switch<P> {
             .chain(self.mmu().into_iter().flat_map(Mmu::control))
     }
 
-    /// A packet has been enqueued; what the device has room for goes on.
+    /// Handles a packet that has been enqueued: passes on the packets that the device has room for.
     #[cold]
     #[inline(never)]
     pub(super) fn arrive_above_device<O: SwitchObserver>(
@@ -179,7 +179,7 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// As [`sent`](Switch::sent), of a port with a device queue.
+    /// As [`sent`](Switch::sent), for a port with a device queue.
     #[cold]
     #[inline(never)]
     pub(super) fn sent_by_device<O: SwitchObserver>(
@@ -206,8 +206,8 @@ impl<P: Policy> Switch<P> {
         next
     }
 
-    /// Moves packets from the queues of a port to its device as long as that has room. Returns the
-    /// one that the device begins to send, if it was idle.
+    /// Moves packets from the queues of a port to its device as long as the device has room. Returns
+    /// the one that the device begins to send, if it was idle.
     fn feed_device<O: SwitchObserver>(
         &mut self,
         packets: &mut PacketStore,
@@ -234,7 +234,7 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// Takes the packet that the scheduler of a port chooses: for the policy it has left.
+    /// Takes the packet that the scheduler of a port chooses. For the policy, the packet has left.
     fn take_scheduled<O: SwitchObserver>(
         &mut self,
         packets: &mut PacketStore,
@@ -272,7 +272,7 @@ mod tests {
 
     const RATE: Rate = Rate(10_000_000_000);
 
-    /// A switch by hand, all of whose packets go to port 1.
+    /// A manually driven switch, all of whose packets go to port 1.
     struct Bench {
         switch: Switch<DynamicThreshold>,
         packets: PacketStore,
@@ -316,7 +316,7 @@ mod tests {
             id
         }
 
-        /// The packet on the line has left; the one that follows it.
+        /// Completes the packet on the line. Returns the packet that follows it.
         fn send(&mut self, at_us: u64) -> Option<PacketId> {
             let sending = self.sending.take().expect("a packet is on the line");
             let now = Time::from_us(at_us);
@@ -338,8 +338,8 @@ mod tests {
         }
     }
 
-    /// Stamped is what a packet finds when the scheduler takes it: the queue without it, and all that
-    /// the port sent before.
+    /// The stamp records the state when the scheduler takes a packet: the queue without the packet, and
+    /// all bytes that the port sent before.
     #[test]
     fn packets_are_stamped_when_their_turn_comes() {
         for counts in ["count_in_service=true", "count_in_service=false"] {
@@ -362,7 +362,7 @@ mod tests {
         }
     }
 
-    /// The queue is the packet's, the bytes are the port's.
+    /// Records hold the length of the packet's queue and the sent bytes of the port.
     #[test]
     fn queues_of_a_port_are_told_apart() {
         let mut bench = Bench::new(&["queues_per_port=2"], true, 0);

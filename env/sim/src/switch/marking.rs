@@ -10,7 +10,7 @@ use crate::scenario::{Marking, Recovery, Scenario};
 use crate::switch::SwitchId;
 use crate::units::Time;
 
-/// How a switch marks packets.
+/// Rule by which a switch marks packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MarkingRule {
     /// Queue length below which packets are not marked, bytes.
@@ -36,12 +36,12 @@ impl MarkingRule {
 #[derive(Clone, Debug)]
 pub(super) struct RedMarking {
     red: Red,
-    /// By port.
+    /// Random streams, by port.
     random: Vec<Xoshiro256PlusPlus>,
 }
 
 impl RedMarking {
-    /// The probabilities; `None` where the scenario has a threshold.
+    /// Returns the probabilities; `None` if the scenario has a threshold.
     pub(super) fn config(scenario: &Scenario) -> Option<RedConfig> {
         (scenario.marking == Marking::Red).then_some(RedConfig {
             min_bytes: scenario.ecn_red_kmin_bytes,
@@ -55,7 +55,7 @@ impl RedMarking {
         })
     }
 
-    /// For the switch `id` in the simulation of a trace with this seed.
+    /// Creates the marks of switch `id` in the simulation of a trace with this seed.
     pub(super) fn new(
         config: RedConfig,
         seed: u64,
@@ -121,8 +121,8 @@ mod tests {
     use crate::switch::policy::CompleteSharing;
     use crate::switch::{Admission, SwitchSettings};
 
-    /// Shares of `arrivals` data packets that are marked at a queue of so many bytes, of two ports of
-    /// a switch.
+    /// Returns the shares of `arrivals` data packets that are marked at a queue of `length` bytes, for
+    /// two ports of a switch.
     fn shares(changes: &[&str], length: u16, seed: u64, accepts: bool) -> [f64; 2] {
         let mut scenario = Scenario::default();
         let red = [
@@ -163,7 +163,7 @@ mod tests {
         })
     }
 
-    /// From 10,000 B up to 0.2 below 30,000 B, then 1.
+    /// The probability rises from 0 at 10,000 B to 0.2 just below 30,000 B, then it is 1.
     #[test]
     fn the_probability_is_that_of_the_length() {
         for (length, expected) in [
@@ -198,8 +198,8 @@ mod tests {
         assert_ne!(shares(&[], 20_000, 2, true), [first, second]);
     }
 
-    /// The average of a queue that is 60,000 B long from the second packet on, with a weight of 1/1024:
-    /// it has passed 30,000 B after 710 packets, and half of those before got no mark.
+    /// The queue is 60,000 B long from the second packet on, and the average has a weight of 1/1024:
+    /// the average passes 30,000 B after 710 packets, and packets before that are almost never marked.
     #[test]
     fn an_average_lags_behind() {
         let changes = ["ecn_red_weight=0.0009765625", "ecn_red_pmax=0.0001"];

@@ -1,15 +1,15 @@
-//! Memory management of a switch some of whose packets are not to be lost: Reverie (NSDI 2024), and
-//! Dynamic Threshold as the operating system SONiC configures it.
+//! Memory management of a switch with lossless packets: Reverie (NSDI 2024), and Dynamic Threshold as
+//! the operating system SONiC configures it.
 //!
 //! A packet is stored once and counted several times: at the port by which it came (ingress), at the
 //! port by which it leaves (egress), in the pool of its class, and, if it is lossless and came after its
 //! ingress queue had passed its threshold, in the headroom of that queue. A lossless queue that uses
-//! headroom pauses what sends to it (priority flow control, IEEE 802.1Qbb).
+//! headroom pauses its sender (priority flow control, IEEE 802.1Qbb).
 //!
-//! The layer keeps all counters, whatever the policy. A policy says how long a queue may become.
+//! The layer keeps all counters, whatever the policy. A policy determines how long a queue may become.
 //! `Q = Σ in = Σ out = P + H` always, where P is the occupancy of the pool and H that of the headroom.
 //!
-//! Where the paper is silent or its published ns-3 code does otherwise, the setting
+//! If the paper is silent or its published ns-3 code differs, the setting
 //! [`rules`](crate::scenario::Scenario::rules) chooses.
 
 mod side;
@@ -38,16 +38,16 @@ const ALPHA_UNSCHEDULED: f64 = 1_024.0;
 /// α of queues that the paper does not bound, in the published code.
 const ALPHA_UNBOUNDED: f64 = 10_000.0;
 
-/// How the thresholds of queues follow from the occupancy.
+/// Rule by which the thresholds of queues follow from the occupancy.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Sharing {
     /// Dynamic Threshold at ingress and egress, each in its own pool.
     Sonic,
-    /// The same, times the drain rate of the queue and over the number of congested ones (ABM,
-    /// SIGCOMM 2022).
+    /// The threshold of `Sonic`, times the drain rate of the queue and divided by the number of
+    /// congested queues (ABM, SIGCOMM 2022).
     SonicAbm,
-    /// Dynamic Threshold in one pool for both sides, over the number of congested queues, for lengths
-    /// that a low-pass filter has smoothed (NSDI 2024, §3).
+    /// Dynamic Threshold in one pool for both sides, divided by the number of congested queues, for
+    /// lengths that a low-pass filter has smoothed (NSDI 2024, §3).
     Reverie {
         /// Weight of the old length at a departure, γ.
         gamma: f64,
@@ -55,7 +55,7 @@ pub enum Sharing {
 }
 
 impl Sharing {
-    /// The policy that has this rule.
+    /// Returns the name of the policy that has this rule.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Sharing::Sonic => "sonic",
@@ -65,7 +65,7 @@ impl Sharing {
     }
 }
 
-/// What a policy says of memory management.
+/// A policy's settings of memory management.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Management {
     /// The rule for thresholds.
@@ -79,15 +79,15 @@ pub struct Management {
 /// Sizes of the pools and bounds, bytes.
 #[derive(Clone, Debug)]
 struct Limits {
-    /// All memory, b.
+    /// Size of all memory, b.
     buffer: u64,
-    /// The pool of both sides, b_I; Reverie's b_s.
+    /// Size of the pool of both sides, b_I; Reverie's b_s.
     pool: u64,
-    /// All headroom, b_h.
+    /// Size of all headroom, b_h.
     headroom: u64,
     /// Headroom of a lossless queue of every port.
     port_headroom: Box<[u64]>,
-    /// Egress pools of lossy and of lossless packets, b_ly and b_ll.
+    /// Sizes of the egress pools of lossy and of lossless packets, b_ly and b_ll.
     egress: [u64; 2],
     xon: u64,
     xoff_offset: u64,
@@ -116,13 +116,13 @@ impl Limits {
     }
 }
 
-/// Marks by the length that a packet leaves behind.
+/// Marks by the queue length that a packet leaves behind.
 #[derive(Clone, Debug)]
 struct DequeueMarks {
-    /// Lengths of every port from which some and from which all packets are marked.
+    /// For every port, the lengths from which some and all packets are marked.
     bounds: Box<[(u64, u64)]>,
     max_p: f64,
-    /// By port.
+    /// Random streams, by port.
     random: Vec<Xoshiro256PlusPlus>,
 }
 
@@ -150,7 +150,7 @@ impl DequeueMarks {
         })
     }
 
-    /// Probability of a mark at a length: 0 up to the first bound, 1 above the second.
+    /// Returns the probability of a mark at a length: 0 up to the first bound, 1 above the second.
     fn probability(&self, port: usize, length: u64) -> f64 {
         let (min, max) = self.bounds[port];
         if length <= min {
@@ -171,27 +171,27 @@ impl DequeueMarks {
     }
 }
 
-/// A queue at the port by which packets come.
+/// A queue at the port by which packets arrive.
 #[derive(Clone, Copy, Default, Debug)]
 struct Ingress {
-    /// Bytes, those on headroom included.
+    /// Bytes, including those on headroom.
     bytes: u64,
-    /// Those on headroom.
+    /// Bytes on headroom.
     headroom: u64,
-    /// Since when it pauses its neighbour.
+    /// Start of the current pause of the neighbour.
     pausing: Option<Time>,
-    /// How long it has paused it before.
+    /// Total length of earlier pauses.
     paused: Time,
-    /// When it repeats that.
+    /// Time at which the pause is repeated.
     refresh: Time,
 }
 
-/// What lossless packets take at the ingress of a port.
+/// Use of a port's ingress by lossless packets.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct IngressUse {
     /// Bytes stored that came by the port.
     pub bytes: u64,
-    /// How long its queues have paused the neighbour behind it, added up.
+    /// Total time for which the port's queues have paused the neighbour behind it.
     pub paused: Time,
 }
 
@@ -200,9 +200,9 @@ pub struct IngressUse {
 pub(crate) struct PauseFrame {
     /// The port.
     pub(crate) port: usize,
-    /// What is paused.
+    /// The priority that the frame is about.
     pub(crate) priority: usize,
-    /// Whether it pauses; else it resumes.
+    /// True if the frame pauses; else it resumes.
     pub(crate) pauses: bool,
 }
 
@@ -211,26 +211,26 @@ pub(crate) struct PauseFrame {
 pub struct Paused {
     /// The switch that has sent the frames.
     pub switch: SwitchId,
-    /// Its port.
+    /// Port of the switch.
     pub port: usize,
     /// The priority that was paused.
     pub priority: usize,
-    /// When it sent the pause frame.
+    /// Time at which the switch sent the pause frame.
     pub from: Time,
-    /// When it sent the one that resumes; `None` if it did not.
+    /// Time at which the switch sent the frame that resumes; `None` if it did not.
     pub to: Option<Time>,
 }
 
-/// What a lossless packet that was lost leaves behind.
+/// Description of a lossless packet that was lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LosslessDrop {
     /// The switch.
     pub switch: SwitchId,
-    /// The port by which it came.
+    /// The port by which the packet came.
     pub port: usize,
-    /// Its priority.
+    /// Priority of the packet.
     pub priority: usize,
-    /// When.
+    /// Time of the loss.
     pub at: Time,
 }
 
@@ -241,11 +241,11 @@ pub struct IngressState {
     pub port: usize,
     /// The priority.
     pub priority: usize,
-    /// Its length, bytes, those on headroom included.
+    /// Length of the queue, bytes, including those on headroom.
     pub bytes: u64,
     /// Bytes on headroom.
     pub headroom_bytes: u64,
-    /// The length that is compared with the threshold: the filtered one of Reverie.
+    /// The length that is compared with the threshold; for Reverie the filtered length.
     pub compared_bytes: f64,
     /// The threshold beyond which packets go to the headroom, bytes.
     pub threshold_bytes: f64,
@@ -262,11 +262,11 @@ pub(crate) struct MmuCounters {
     pub(crate) max_headroom: u64,
     /// Ended pauses.
     pub(crate) log: Vec<Paused>,
-    /// When a lossless packet departed last.
+    /// Time of the last departure of a lossless packet.
     pub(crate) last_lossless: Time,
 }
 
-/// What becomes of an arrival.
+/// Decision about an arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Booking {
     Drop,
@@ -274,7 +274,7 @@ enum Booking {
     Headroom,
 }
 
-/// The layer itself; see the [module](self).
+/// The layer; see the [module](self).
 #[derive(Clone, Debug)]
 pub(crate) struct Mmu {
     id: SwitchId,
@@ -285,7 +285,7 @@ pub(crate) struct Mmu {
     lossless: Priorities,
     priorities: usize,
     ingress: Box<[Ingress]>,
-    /// H.
+    /// Bytes on headroom, H.
     headroom: u64,
     /// Bytes of lossy and of lossless packets, E_ly and E_ll.
     stored: [u64; 2],
@@ -293,12 +293,12 @@ pub(crate) struct Mmu {
     at_egress: Side,
     /// α of every ingress and egress queue.
     alphas: [Box<[f64]>; 2],
-    /// Since when the queue of a port and priority may not send.
+    /// Times since when the queue of a port and priority may not send.
     blocked: Box<[Option<Time>]>,
-    /// When that ends by itself, where pauses last for a time.
+    /// Times at which that ends by itself, if pauses last for a limited time.
     expiries: Box<[Time]>,
-    /// Packets of every port that come first and count nowhere: pause frames, and behind them the rest of
-    /// the control class. In the published code all of them have one queue, the second.
+    /// Packets of every port that are sent first and count nowhere: pause frames, and behind them the
+    /// rest of the control class. In the published code all of them have one queue, the second.
     control: Box<[[PacketQueue; 2]]>,
     frames: VecDeque<PauseFrame>,
     /// Packets that the watchdog has taken from their queues, to be disposed of.
@@ -309,8 +309,8 @@ pub(crate) struct Mmu {
 }
 
 impl Mmu {
-    /// For an empty switch as it [sees](Scenario::at_switch) the scenario; `rates` are those of its
-    /// ports.
+    /// Creates the layer for an empty switch as it [sees](Scenario::at_switch) the scenario; `rates`
+    /// are those of its ports.
     pub(crate) fn new(
         id: SwitchId,
         management: Management,
@@ -351,7 +351,7 @@ impl Mmu {
         }
     }
 
-    /// Says why no packet of some class can ever be stored, if that is so. `at` is the scenario as the
+    /// Returns the reason if no packet of some class can ever be stored. `at` is the scenario as the
     /// switch sees it.
     pub(crate) fn shuts_out(&self, at: &Scenario) -> Option<String> {
         let [lossy_pool, lossless_pool] = self.limits.egress;
@@ -390,7 +390,7 @@ impl Mmu {
         self.lossless.contains(queue % self.priorities)
     }
 
-    /// The ingress queue of a packet that came by a port and waits, or will, in an egress queue.
+    /// Returns the ingress queue of a packet that came by a port and belongs to an egress queue.
     fn ingress_of(&self, port: usize, queue: usize) -> usize {
         port * self.priorities + queue % self.priorities
     }
@@ -399,12 +399,13 @@ impl Mmu {
         matches!(self.management.sharing, Sharing::Reverie { .. })
     }
 
-    /// `α (pool - used)`, not below zero.
+    /// Returns `α (pool - used)`, not below zero.
     fn dynamic(alpha: f64, pool: u64, used: u64) -> f64 {
         alpha * pool.saturating_sub(used) as f64
     }
 
-    /// Threshold of an ingress queue of lossless packets where `pool_used` bytes of the pool are in use.
+    /// Returns the threshold of an ingress queue of lossless packets when `pool_used` bytes of the pool
+    /// are in use.
     fn ingress_threshold(
         &mut self,
         ingress: usize,
@@ -434,7 +435,7 @@ impl Mmu {
         side.note(ingress, threshold)
     }
 
-    /// Threshold of an egress queue of lossy packets, which holds `length` bytes.
+    /// Returns the threshold of an egress queue of lossy packets, which holds `length` bytes.
     fn egress_threshold(
         &mut self,
         queue: usize,
@@ -468,7 +469,7 @@ impl Mmu {
         side.note(queue, threshold)
     }
 
-    /// What becomes of a packet that came by `port`; the buffer shows the state before it.
+    /// Decides on a packet that came by `port`; the buffer shows the state before it.
     fn judge(
         &mut self,
         buffer: &SharedBuffer,
@@ -521,8 +522,8 @@ impl Mmu {
         }
     }
 
-    /// Whether an ingress queue of lossless packets is too long for one more in the pool. The published
-    /// code asks after it has booked the packet.
+    /// Returns true if an ingress queue of lossless packets is too long for one more in the pool. The
+    /// published code tests this after it has booked the packet.
     fn passes_threshold(
         &mut self,
         ingress: usize,
@@ -602,7 +603,8 @@ impl Mmu {
         }
     }
 
-    /// Counts a packet that came by `port` and has left; the buffer shows the state without it.
+    /// Removes a packet that came by `port` and has left from the counts; the buffer shows the state
+    /// without it.
     fn unbook(&mut self, buffer: &SharedBuffer, port: usize, packet: PacketView, now: Time) {
         let lossless = self.is_lossless(packet.queue);
         let class = usize::from(lossless);
@@ -633,7 +635,7 @@ impl Mmu {
         }
     }
 
-    /// A queue that pauses its neighbour resumes it when it is short again.
+    /// Resumes the paused neighbour of a queue that is short again.
     fn resume_if_short(&mut self, buffer: &SharedBuffer, place: usize, now: Time) {
         let Ingress {
             bytes,
@@ -693,13 +695,13 @@ impl Mmu {
         self.counters.first_lossless_drop.get_or_insert(drop);
     }
 
-    /// The pause frame that is to be sent next.
+    /// Takes the pause frame that is to be sent next.
     pub(crate) fn take_frame(&mut self) -> Option<PauseFrame> {
         self.frames.pop_front()
     }
 
-    /// The threshold of an egress queue of lossy packets, as of the last one that came to it, bytes;
-    /// `None` of others, which have none.
+    /// Returns the threshold of an egress queue of lossy packets, as of the last packet that came to
+    /// it, bytes; `None` for other queues, which have none.
     pub(crate) fn threshold(&self, buffer: &SharedBuffer, queue: usize) -> Option<u64> {
         let pool_used = buffer.occupancy() - self.headroom;
         let alpha = self.alphas[1][queue];
@@ -721,8 +723,8 @@ impl Mmu {
         self.alphas[1][queues].fill(egress);
     }
 
-    /// What the lossless queues at the ingress of a port hold, headroom included, and how long they have
-    /// paused their neighbour until `now`, each pause counted.
+    /// Returns the bytes in the lossless queues at the ingress of a port, headroom included, and how
+    /// long they have paused their neighbour until `now`; every pause counts.
     fn ingress_at(&self, port: usize, now: Time) -> IngressUse {
         let queues = &self.ingress[port * self.priorities..(port + 1) * self.priorities];
         let own = queues.iter().enumerate();
@@ -733,9 +735,9 @@ impl Mmu {
         })
     }
 
-    /// The queues of lossless packets at the ports by which they come, where `buffer` is that of the
-    /// switch. The threshold of `sonic-abm`, which moves its state, is the one that was computed last, and
-    /// that of Dynamic Threshold for an empty queue.
+    /// Returns the queues of lossless packets at the ports by which they come. `buffer` is that of the
+    /// switch. The threshold of `sonic-abm`, whose computation changes state, is the last one computed;
+    /// for an empty queue it is that of Dynamic Threshold.
     pub(crate) fn lossless_ingress(
         &self,
         buffer: &SharedBuffer,
@@ -765,44 +767,44 @@ impl Mmu {
         places.filter(|&place| self.is_lossless(place)).map(state)
     }
 
-    /// Whether the switch pauses what sends to a port at a priority.
+    /// Returns true if the switch pauses the sender to a port at a priority.
     pub(crate) fn pauses(&self, port: usize, priority: usize) -> bool {
         self.ingress[port * self.priorities + priority]
             .pausing
             .is_some()
     }
 
-    /// Since when the neighbour behind a port has paused a priority.
+    /// Returns the time since when the neighbour behind a port has paused a priority.
     pub(crate) fn blocked_since(&self, port: usize, priority: usize) -> Option<Time> {
         self.blocked[port * self.priorities + priority]
     }
 
-    /// When the pause of a port and priority is to be repeated.
+    /// Returns the time at which the pause of a port and priority is to be repeated.
     pub(crate) fn refresh(&self, port: usize, priority: usize) -> Time {
         self.ingress[port * self.priorities + priority].refresh
     }
 
-    /// Sets when the pause of a port and priority is to be repeated.
+    /// Sets the time at which the pause of a port and priority is to be repeated.
     pub(crate) fn set_refresh(&mut self, port: usize, priority: usize, at: Time) {
         self.ingress[port * self.priorities + priority].refresh = at;
     }
 
-    /// When the pause by the neighbour behind a port ends by itself.
+    /// Returns the time at which the pause by the neighbour behind a port ends by itself.
     pub(crate) fn expiry(&mut self, port: usize, priority: usize) -> &mut Time {
         &mut self.expiries[port * self.priorities + priority]
     }
 
-    /// Bytes of lossy and of lossless packets.
+    /// Returns the bytes of lossy and of lossless packets.
     pub(crate) fn stored(&self) -> [u64; 2] {
         self.stored
     }
 
-    /// How long lossy and lossless packets have taken how much of the buffer.
+    /// Returns how long lossy and lossless packets have used each share of the buffer.
     pub(crate) fn use_of_classes(&self) -> &[ClassUse; 2] {
         &self.use_of_classes
     }
 
-    /// What happened before `now` no longer counts.
+    /// Restarts the counts at `now`.
     pub(crate) fn count_from(&mut self, now: Time) {
         for (used, stored) in self.use_of_classes.iter_mut().zip(self.stored) {
             used.settle(stored, now);
@@ -817,7 +819,7 @@ impl Mmu {
         }
     }
 
-    /// Pauses that have been begun, those that last included.
+    /// Returns the pauses that have been begun, including those that last.
     pub(crate) fn paused(&self) -> impl Iterator<Item = Paused> {
         let lasting = self
             .ingress
@@ -835,7 +837,8 @@ impl Mmu {
         self.counters.log.iter().copied().chain(lasting)
     }
 
-    /// Whether everything adds up, where the queues of the switch hold what the buffer says.
+    /// Returns true if all counters add up, given that the queues of the switch hold what the buffer
+    /// counts.
     pub(crate) fn is_consistent(&self, buffer: &SharedBuffer) -> bool {
         let came: u64 = self.ingress.iter().map(|queue| queue.bytes).sum();
         let headroom: u64 = self.ingress.iter().map(|queue| queue.headroom).sum();
@@ -858,12 +861,12 @@ impl Mmu {
             && (!self.guard || pool <= self.limits.pool)
     }
 
-    /// Whether no control packet waits at a port.
+    /// Returns true if no control packet waits at a port.
     fn has_no_control(&self, port: usize) -> bool {
         self.control[port].iter().all(|queue| queue.is_empty())
     }
 
-    /// Control packets that wait, in two queues for each port.
+    /// Returns the control packets that wait, in two queues for each port.
     pub(super) fn control(&self) -> &[PacketQueue] {
         self.control.as_flattened()
     }
@@ -880,7 +883,7 @@ impl Mmu {
         queue.push_back(packets, id);
     }
 
-    /// The frame about a priority that waits at a port, if one does.
+    /// Returns the frame about a priority that waits at a port, if there is one.
     pub(crate) fn waiting_frame(
         &self,
         packets: &PacketStore,
@@ -896,7 +899,7 @@ impl Mmu {
         })
     }
 
-    /// The neighbour behind a port pauses a priority or resumes it. What is so already stays so.
+    /// Records that the neighbour behind a port pauses a priority or resumes it. Idempotent.
     fn set_blocked(&mut self, port: usize, priority: usize, blocked: bool, now: Time) {
         let since = &mut self.blocked[port * self.priorities + priority];
         *since = match blocked {
@@ -909,13 +912,13 @@ impl Mmu {
 /// Bins of the occupancy of a class: equal parts of the buffer.
 const BINS: usize = 512;
 
-/// How long a class of packets has taken how much of the buffer.
+/// Time for which a class of packets has used each share of the buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct ClassUse {
     scale: f64,
     changed_at: Time,
     time_in_bin: Box<[u64]>,
-    /// Bytes.
+    /// Largest use, bytes.
     largest: u64,
 }
 
@@ -929,7 +932,7 @@ impl ClassUse {
         }
     }
 
-    /// The class has had `bytes` since the last change.
+    /// Adds the time since the last change, in which the class has used `bytes`.
     fn settle(&mut self, bytes: u64, now: Time) {
         self.largest = self.largest.max(bytes);
         let bin = crate::convert::floor_u64(bytes as f64 * self.scale);
@@ -944,14 +947,14 @@ impl ClassUse {
         self.largest = 0;
     }
 
-    /// Time in every part of the buffer, the first part's first.
+    /// Returns the time in every part of the buffer, the first part's first.
     pub(crate) fn time_in_bins(&self) -> &[u64] {
         &self.time_in_bin
     }
 }
 
-/// The share of the buffer that a class does not exceed for so many per cent of the time, of several
-/// switches together, as [`percentile_of_share`]. NaN before any time has passed.
+/// Returns the share of the buffer that a class does not exceed for `percent` per cent of the time, for
+/// several switches together, as [`percentile_of_share`]. NaN before any time has passed.
 pub(crate) fn percentile<'a>(uses: impl Iterator<Item = &'a ClassUse>, percent: f64) -> f64 {
     let mut bins = vec![0u128; BINS + 1];
     let mut largest = 0.0;

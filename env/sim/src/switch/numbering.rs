@@ -1,16 +1,16 @@
-//! Which port and which priority a queue has.
+//! Port and priority of a queue.
 
 /// Queues of a switch are numbered port by port: queue `port · queues_per_port + priority`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbering {
     queues_per_port: usize,
-    /// `⌊2^32 / queues_per_port⌋ + 1`. A product takes a fifth of the time of a division, and a
-    /// packet's port is asked for several times at every switch.
+    /// `⌊2^32 / queues_per_port⌋ + 1`. A product takes a fifth of the time of a division, and every
+    /// switch computes a packet's port several times.
     reciprocal: u64,
 }
 
 impl Numbering {
-    /// So many queues a port.
+    /// Creates the numbering for `queues_per_port` queues a port.
     pub(super) fn new(queues_per_port: usize) -> Numbering {
         Numbering {
             queues_per_port,
@@ -18,13 +18,13 @@ impl Numbering {
         }
     }
 
-    /// Queues of a port.
+    /// Returns the number of queues of a port.
     #[inline(always)]
     pub(super) fn queues_per_port(self) -> usize {
         self.queues_per_port
     }
 
-    /// The port of a queue.
+    /// Returns the port of a queue.
     ///
     /// The product exceeds `queue / queues_per_port · 2^32` by at most `queue`, which is less than
     /// `2^32 / queues_per_port` for the 2^16 queues that a switch can have.
@@ -36,7 +36,7 @@ impl Numbering {
         }
     }
 
-    /// The priority of a queue.
+    /// Returns the priority of a queue.
     #[inline(always)]
     pub(super) fn priority(self, queue: usize) -> usize {
         queue - self.port(queue) * self.queues_per_port

@@ -1,4 +1,4 @@
-//! A switch whose arrivals are given: no senders, so that losses change nothing of what arrives.
+//! A switch with given arrivals: there are no senders, so losses do not change the arrivals.
 
 use super::{Admission, Loss, Policy, SharedBuffer, Switch, SwitchId, SwitchSettings, View};
 use crate::engine::clock::Potential;
@@ -6,14 +6,14 @@ use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore, SizeClass
 use crate::engine::topology::MAX_QUEUES;
 use crate::units::{Rate, Time};
 
-/// What became of an arrival.
+/// Outcome of an arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It waits or is being sent.
+    /// The packet waits or is being sent.
     Stored,
-    /// Its last bit has left.
+    /// The last bit of the packet has left.
     Sent,
-    /// It was lost.
+    /// The packet was lost.
     Lost(Loss),
 }
 
@@ -26,13 +26,13 @@ pub struct OpenLoop<P> {
     packets: PacketStore,
     rate: Rate,
     now: Time,
-    /// The packet that each port is sending, and when its last bit leaves.
+    /// The packet that each port is sending, and the time when its last bit leaves.
     serving: Vec<Option<(Time, PacketId)>>,
     fates: Vec<Fate>,
 }
 
 impl<P: Policy> OpenLoop<P> {
-    /// An empty switch.
+    /// Creates an empty switch.
     ///
     /// # Panics
     /// When there are no ports, or more than 65,536.
@@ -56,8 +56,8 @@ impl<P: Policy> OpenLoop<P> {
         }
     }
 
-    /// A packet of `bytes` arrives for `port` at the instant `at`. Returns the number of the
-    /// arrival, counted from 0.
+    /// Adds the arrival of a packet of `bytes` for `port` at the instant `at`. Returns the number of
+    /// the arrival, counted from 0.
     ///
     /// # Panics
     /// When there is no such port, when `at` lies in the past, when `bytes` exceeds 65,535, or when
@@ -101,17 +101,17 @@ impl<P: Policy> OpenLoop<P> {
         }
     }
 
-    /// The shared buffer.
+    /// Returns the shared buffer.
     pub fn buffer(&self) -> &SharedBuffer {
         self.switch.buffer()
     }
 
-    /// The policy.
+    /// Returns the policy.
     pub fn policy(&self) -> &P {
         self.switch.policy()
     }
 
-    /// What the policy would be shown now.
+    /// Returns the view that the policy would see now.
     pub fn view(&self) -> View<'_> {
         View {
             buffer: self.switch.buffer(),
@@ -120,12 +120,12 @@ impl<P: Policy> OpenLoop<P> {
         }
     }
 
-    /// What became of every arrival so far, in order.
+    /// Returns the outcome of every arrival so far, in order.
     pub fn fates(&self) -> &[Fate] {
         &self.fates
     }
 
-    /// Arrivals whose last bit has left.
+    /// Returns the number of arrivals whose last bit has left.
     pub fn sent(&self) -> u64 {
         let sent = self.fates.iter().filter(|fate| **fate == Fate::Sent);
         sent.count() as u64

@@ -51,18 +51,20 @@ pub struct View<'a> {
 pub struct PacketView {
     /// The output port.
     pub port: usize,
-    /// Its queue, an index into [`SharedBuffer::queues`]; the port itself if ports have one queue.
+    /// Queue of the packet, an index into [`SharedBuffer::queues`]; the port itself if ports have one
+    /// queue.
     pub queue: usize,
     /// Wire bytes L.
     pub bytes: u64,
     /// Number of the flow and direction: a flow's data and acknowledgements have different ones.
     pub flow: u32,
-    /// Sent in the flow's first round trip, as the scenario's `unscheduled` tells it.
+    /// True if the packet was sent in the flow's first round trip, as defined by the scenario's
+    /// `unscheduled`.
     pub unscheduled: bool,
 }
 
 impl PacketView {
-    /// A packet of flow 0 to a port with one queue.
+    /// Returns a packet of flow 0 to a port with one queue.
     pub fn of_port(port: usize, bytes: u64) -> PacketView {
         PacketView {
             port,
@@ -78,24 +80,24 @@ impl PacketView {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Enqueue it, if it fits into the buffer.
+    /// Enqueue the packet, if it fits into the buffer.
     Accept,
-    /// Drop it.
+    /// Drop the packet.
     Drop,
 }
 
-/// Why a packet is lost.
+/// Reason for the loss of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loss {
-    /// The policy did not accept it.
+    /// The policy did not accept the packet.
     Refused,
-    /// It did not fit into the buffer, and the policy made no room.
+    /// The packet did not fit into the buffer, and the policy made no room.
     Full,
-    /// The policy removed it from its queue.
+    /// The policy removed the packet from its queue.
     PushedOut,
-    /// The policy accepted it, and queue management dropped it before it was enqueued.
+    /// The policy accepted the packet, and queue management dropped it before it was enqueued.
     Early,
-    /// Queue management dropped it when it was about to be sent.
+    /// Queue management dropped the packet when it was about to be sent.
     Head,
 }
 
@@ -107,64 +109,66 @@ pub enum Loss {
 /// [`expel`](Policy::expel) may remove packets at the head of queues. The other calls report what
 /// happened. Policies do not count bytes themselves: queue lengths come from the [`View`].
 pub trait Policy {
-    /// Whether a packet may enter its queue. The view shows the state before the arrival.
+    /// Decides whether a packet may enter its queue. The view shows the state before the arrival.
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict;
 
-    /// The packet was enqueued; the view shows the state after it.
+    /// Notes that the packet was enqueued; the view shows the state after it.
     fn on_enqueue(&mut self, _view: View<'_>, _packet: PacketView) {}
 
-    /// The last bit of a packet has left its port, or where ports have a
-    /// [queue of the device](crate::scenario::Scenario::device_fifo_packets) its first bit its queue;
-    /// the view shows the state after it.
+    /// Notes that the last bit of a packet has left its port. If ports have a
+    /// [queue of the device](crate::scenario::Scenario::device_fifo_packets), the first bit has left
+    /// the queue. The view shows the state after it.
     fn on_departure(&mut self, _view: View<'_>, _packet: PacketView) {}
 
-    /// The packet was lost; the view shows the state after it.
+    /// Notes that the packet was lost; the view shows the state after it.
     fn on_drop(&mut self, _view: View<'_>, _packet: PacketView, _loss: Loss) {}
 
-    /// Whether the policy removes packets that are already enqueued.
+    /// Returns true if the policy removes packets that are already enqueued.
     fn pushes_out(&self) -> bool {
         false
     }
 
-    /// The queue whose tail packet makes room for an arrival that does not fit. The switch asks until
-    /// the arrival fits and then removes the chosen packets; at `None` the arrival is lost. `lengths`
-    /// are the bytes of every queue without the chosen packets, zero if none can be removed.
+    /// Returns the queue whose tail packet makes room for an arrival that does not fit. The switch asks
+    /// until the arrival fits and then removes the chosen packets; at `None` the arrival is lost.
+    /// `lengths` are the bytes of every queue without the chosen packets, zero if none can be removed.
     fn victim(&mut self, _view: View<'_>, _packet: PacketView, _lengths: &[u64]) -> Option<usize> {
         None
     }
 
-    /// A queue whose head packet, behind the one in service, is removed. If the policy pushes out,
-    /// the switch asks after every enqueue and departure until there is no queue or no such packet.
+    /// Returns a queue whose head packet, behind the one in service, is removed. If the policy pushes
+    /// out, the switch asks after every enqueue and departure until there is no queue or no such
+    /// packet.
     fn expel(&mut self, _view: View<'_>) -> Option<usize> {
         None
     }
 
-    /// Whether the simulation must wait for a decision of the control loop.
+    /// Returns true if the simulation must wait for a decision of the control loop.
     #[inline]
     fn decision_due(&self) -> bool {
         false
     }
 
-    /// How the switch is to manage its memory where it counts packets by the port by which they came
-    /// too. The policy is then told of packets, and not asked.
+    /// Returns the memory management, for a policy that also counts packets by the port by which they
+    /// came. The policy is then informed of packets, but not asked.
     fn memory(&self) -> Option<Management> {
         None
     }
 
-    /// Threshold of `queue`, bytes: the length at which it stops accepting. `None` without one.
+    /// Returns the threshold of `queue`, bytes: the length at which it stops accepting. `None` without
+    /// one.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64>;
 
-    /// The control factor α of `queue`, if the policy has one.
+    /// Returns the control factor α of `queue`, if the policy has one.
     fn alpha(&self, _queue: usize) -> Option<f64> {
         None
     }
 
-    /// Constants that another implementation of the policy needs, named as in control records.
+    /// Returns constants that another implementation of the policy needs, named as in control records.
     fn constants(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// Sets the control factor α of `queue`, above 0, from the next packet on. Returns whether the
+    /// Sets the control factor α of `queue`, above 0, from the next packet on. Returns true if the
     /// policy has an α per queue: most have none, and [`DynamicThreshold`] has one for all queues
     /// ([`DynamicThresholds`] has one for each, [`NeuralDynamicThreshold`] one per port). Parameters
     /// derived from the initial α stay.
@@ -175,8 +179,8 @@ pub trait Policy {
         false
     }
 
-    /// Whether the packet that [`on_arrival`](Policy::on_arrival) saw last is one whose loss costs its
-    /// flow most, so that [early drop](crate::switch::aqm::early) is to spare it.
+    /// Returns true if the packet that [`on_arrival`](Policy::on_arrival) saw last is one whose loss
+    /// costs its flow most. [Early drop](crate::switch::aqm::early) then spares it.
     #[inline]
     fn spares(&self) -> bool {
         false
@@ -184,7 +188,7 @@ pub trait Policy {
 }
 
 /// Declares the policies, in the order of listings: module and type of each. The module must have a
-/// `DEFINITION`. Behind a semicolon come the forms that a policy takes in some scenarios.
+/// `DEFINITION`. A semicolon precedes the variants that a policy takes in some scenarios.
 macro_rules! policies {
     (
         $($(#[$doc:meta])* $module:ident::$policy:ident,)*;
@@ -263,10 +267,10 @@ policies! {
     followlqd::FollowLqd,
     /// Credence.
     credence::Credence,
-    /// SONiC's Dynamic Threshold, ABM in its place, and Reverie: for buffers with lossless packets.
+    /// SONiC's Dynamic Threshold, ABM instead of it, and Reverie: for buffers with lossless packets.
     sonic::ManagedMemory,
     ;
-    /// Dynamic Threshold with an α per queue, where `queue_alpha` gives them.
+    /// Dynamic Threshold with an α per queue, if `queue_alpha` is set.
     dt::DynamicThresholds,
     /// Active Buffer Management with the estimates of its published code.
     abm::ArtefactBufferManagement,
@@ -336,7 +340,7 @@ impl Policy for AnyPolicy {
     }
 }
 
-/// Every heuristic policy with its rule, source and parameters, for listings.
+/// Returns every heuristic policy with its rule, source and parameters, for listings.
 pub fn catalogue() -> &'static [&'static Definition] {
     DEFINITIONS
 }

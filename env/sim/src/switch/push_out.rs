@@ -5,7 +5,7 @@ use super::{Loss, PacketView, Policy, PolicyParseError, Switch, SwitchObserver};
 use crate::engine::packet::{PacketId, PacketStore};
 use crate::units::Time;
 
-/// What a switch needs whose policy pushes out.
+/// State of a switch whose policy pushes out.
 #[derive(Clone, Default, Debug)]
 pub(super) struct PushOut {
     choice: Choice,
@@ -13,10 +13,10 @@ pub(super) struct PushOut {
     lost: Vec<PacketId>,
 }
 
-/// Scratch space of a decision, kept so that none is allocated on the way.
+/// Scratch space of a decision, kept to avoid allocations.
 #[derive(Clone, Default, Debug)]
 struct Choice {
-    /// Bytes of every queue without what was chosen.
+    /// Bytes of every queue without the chosen packets.
     lengths: Vec<u64>,
     /// The last packet of every queue that was not chosen.
     tails: Vec<Option<PacketId>>,
@@ -25,7 +25,7 @@ struct Choice {
 }
 
 impl PushOut {
-    /// For a policy that pushes out.
+    /// Creates the state, if the policy pushes out.
     pub(super) fn for_policy<P: Policy>(
         policy: &P,
         uncounted: usize,
@@ -51,8 +51,8 @@ impl<P: Policy> Switch<P> {
         self.push_out.as_mut()?.lost.pop()
     }
 
-    /// Removes tail packets of the queues that the policy names, if the arrival then fits; else
-    /// nothing. The packet in service is never removed.
+    /// Removes tail packets of the queues that the policy names, if the arrival then fits; otherwise
+    /// removes none. The packet in service is never removed.
     #[cold]
     #[inline(never)]
     pub(super) fn make_room<O: SwitchObserver>(
@@ -100,7 +100,7 @@ impl<P: Policy> Switch<P> {
         lengths.clear();
         let waiting = self.buffer.queues().iter().zip(tails.iter());
         lengths.extend(waiting.map(|(&bytes, tail)| if tail.is_some() { bytes } else { 0 }));
-        // Its own queue counts with the packet in service, even if that is all it has.
+        // The arrival's own queue counts with the packet in service, even if that is all it holds.
         lengths[packet.queue] = self.buffer.queue(packet.queue);
         while missing > 0 {
             let Some(queue) = self.ask(now, |policy, view| policy.victim(view, packet, lengths))
@@ -136,7 +136,7 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// A packet that has left its queue is lost.
+    /// Handles the loss of a packet that has left its queue.
     fn lose_queued<O: SwitchObserver>(
         &mut self,
         packets: &PacketStore,

@@ -1,23 +1,24 @@
-//! Which packet a port sends next.
+//! Choice of the packet that a port sends next.
 
 use super::{Policy, Switch};
 use crate::engine::packet::{PacketId, PacketStore};
 use crate::scenario::Scheduler;
 
-/// What the schedulers of all ports share.
+/// State that the schedulers of all ports share.
 #[derive(Clone, Debug)]
 pub(super) struct Scheduling {
     scheduler: Scheduler,
-    /// Queues of a port that come before those of deficit round robin.
+    /// Number of a port's queues that come before those of deficit round robin.
     strict: usize,
     /// Bytes that a queue may send in its turn, by priority, deficit round robin.
     quanta: Vec<u64>,
-    /// What is left of them, by queue.
+    /// Remaining bytes of the current turn, by queue.
     deficits: Vec<u64>,
 }
 
 impl Scheduling {
-    /// For so many queues of all ports; of each port the first `strict` ones are served strictly.
+    /// Creates the state for `queues` queues of all ports; the first `strict` ones of each port are
+    /// served strictly.
     pub(super) fn new(
         scheduler: Scheduler,
         strict: usize,
@@ -35,7 +36,7 @@ impl Scheduling {
         }
     }
 
-    /// The priority whose turn it is first.
+    /// Returns the priority that has the first turn.
     pub(super) fn first_turn(&self) -> u16 {
         u16::try_from(self.strict).expect("a port has at most 8 queues")
     }
@@ -76,8 +77,8 @@ impl<P: Policy> Switch<P> {
         self.queues[queue].pop_front(packets)
     }
 
-    /// The priority of the first queue that is not empty, from that of priority `from` on and round;
-    /// there must be one. Which one that is cannot be predicted, so that there is no branch.
+    /// Returns the priority of the first queue that is not empty, in circular order from priority
+    /// `from` on; there must be one. The code has no branch, because the result cannot be predicted.
     #[inline(always)]
     fn first_waiting(&self, port: usize, from: usize) -> usize {
         let queues_per_port = self.numbering.queues_per_port();
@@ -90,19 +91,20 @@ impl<P: Policy> Switch<P> {
             .fold(0u64, |waiting, (priority, queue)| {
                 waiting | u64::from(!queue.is_empty()) << priority
             });
-        // In the upper half as if the queues before `from` came after all others.
+        // In the upper half the queues before `from` come after all others.
         let round = waiting >> from << from | waiting << 32;
         (round.trailing_zeros() % 32) as usize
     }
 
-    /// The first queue that is not empty of those that come before deficit round robin.
+    /// Returns the first queue that is not empty among those that come before deficit round robin.
     fn first_strict(&self, port: usize) -> Option<usize> {
         let first = port * self.numbering.queues_per_port();
         let mut strict = first..first + self.scheduling.strict;
         strict.find(|queue| !self.queues[*queue].is_empty())
     }
 
-    /// The queue after that of this priority is next, of those that are not served strictly.
+    /// Gives the turn to the queue after that of this priority, among those that are not served
+    /// strictly.
     fn pass_turn(&mut self, port: usize, priority: usize) {
         let next = match priority + 1 {
             next if next == self.numbering.queues_per_port() => self.scheduling.strict,
@@ -111,8 +113,9 @@ impl<P: Policy> Switch<P> {
         self.ports[port].turn = u16::try_from(next).expect("a switch has at most 65,536 queues");
     }
 
-    /// A queue whose turn begins gets its quantum, and keeps its turn while what it has suffices.
-    /// The port must have a packet in a queue that is not served strictly.
+    /// Returns the next queue by deficit round robin. A queue whose turn begins gets its quantum, and
+    /// keeps its turn while its deficit suffices. The port must have a packet in a queue that is not
+    /// served strictly.
     fn next_by_deficit(&mut self, packets: &PacketStore, port: usize) -> usize {
         let first = port * self.numbering.queues_per_port();
         loop {
@@ -155,7 +158,7 @@ mod tests {
     use crate::switch::{Admission, SwitchId, SwitchSettings};
     use crate::units::Time;
 
-    /// A full packet has 1,500 bytes.
+    /// Returns a scenario in which a full packet has 1,500 bytes.
     fn scenario(changes: &[&str]) -> Scenario {
         let mut scenario = Scenario::default();
         for change in ["mss=1442", "queues_per_port=4"].iter().chain(changes) {
@@ -165,8 +168,8 @@ mod tests {
         scenario
     }
 
-    /// The priorities that a port serves, one after the other, when `bytes` are the sizes of the
-    /// packets of each of its four queues. The first packet that arrives is served before.
+    /// Returns the priorities that a port serves, one after the other, when `bytes` are the sizes of
+    /// the packets of each of its four queues. The first packet that arrives is served before.
     fn served(changes: &[&str], bytes: [&[u16]; 4]) -> Vec<usize> {
         let scenario = scenario(changes);
         let settings = SwitchSettings::new(&scenario, 16, 1_000_000);
@@ -212,8 +215,8 @@ mod tests {
         assert_eq!(order, [0, 1, 1, 2, 2, 3]);
     }
 
-    /// Each turn brings 1,500 bytes: queue 1 sends one of 1,500, queue 2 two of 750, and queue 3
-    /// has 900 left of its second turn.
+    /// Each turn grants 1,500 bytes: queue 1 sends one packet of 1,500, queue 2 two of 750, and queue 3
+    /// keeps 900 of its second turn.
     #[test]
     fn deficit_round_robin_takes_the_same_bytes_of_each() {
         let order = served(

@@ -61,7 +61,7 @@ impl Given {
         Ok(())
     }
 
-    /// Back to the default.
+    /// Resets a parameter to its default.
     pub(super) fn reset(&mut self, key: &str) {
         self.0.retain(|(given, _)| *given != key);
     }
@@ -98,17 +98,17 @@ pub enum PolicyParseError {
     /// No such policy.
     #[error("{}", unknown(.name))]
     UnknownPolicy {
-        /// As it was written.
+        /// The name as it was written.
         name: String,
     },
     /// No such queue management.
     #[error("queue management '{}' is not known{suggestion}; there are {known}", excerpt(.name))]
     UnknownAqm {
-        /// As it was written.
+        /// The name as it was written.
         name: String,
         /// The nearest name, as in [`suggestion`](crate::input::suggestion).
         suggestion: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
     /// The policy has no such parameter.
@@ -116,9 +116,9 @@ pub enum PolicyParseError {
     UnknownParameter {
         /// The policy.
         policy: &'static str,
-        /// As it was written.
+        /// The key as it was written.
         key: String,
-        /// The parameters it has.
+        /// The policy's parameters.
         known: Vec<&'static str>,
     },
     /// A parameter's value does not fit.
@@ -128,17 +128,17 @@ pub enum PolicyParseError {
         policy: &'static str,
         /// The parameter.
         key: String,
-        /// As it was written.
+        /// The value as it was written.
         value: String,
-        /// What would be right.
+        /// A description of valid values.
         expected: String,
     },
     /// The parameters do not fit the scenario or each other.
     #[error("policy {}: {problem}", excerpt(.policy))]
     Unusable {
-        /// As it was written.
+        /// The policy as it was written.
         policy: String,
-        /// What is wrong and what would be right.
+        /// The problem, and a valid alternative.
         problem: String,
     },
     /// A parameter that is given more than once.
@@ -154,12 +154,12 @@ pub enum PolicyParseError {
     Form {
         /// The policy.
         policy: &'static str,
-        /// As it was written.
+        /// The text as it was written.
         text: String,
     },
 }
 
-/// A parameter list that cannot be taken apart.
+/// An invalid parameter list.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SplitError {
     /// This text is not of the form `key=value`.
@@ -169,7 +169,7 @@ pub enum SplitError {
 }
 
 impl SplitError {
-    /// The same as an error of a policy.
+    /// Converts the error to one of a policy.
     pub fn of(self, policy: &'static str) -> PolicyParseError {
         match self {
             SplitError::Form(text) => PolicyParseError::Form { policy, text },
@@ -192,7 +192,7 @@ fn names() -> Vec<&'static str> {
         .collect()
 }
 
-/// Policies that decide from a file of weights, which are no rules.
+/// Policies that decide with learned weights from a file and are not rules.
 const LEARNED: [&str; 4] = ["ndt", "ndt-int8", "linear", "onnx"];
 
 fn unknown(name: &str) -> String {
@@ -209,7 +209,7 @@ fn unknown(name: &str) -> String {
     )
 }
 
-/// A remark about the form that only commands with results of `bufgym tune` read.
+/// Returns a remark about the form that only commands with results of `bufgym tune` read.
 fn tuned(text: &str) -> &'static str {
     match text.trim() {
         "tuned" => "; tuned parameters cannot be named here, so give them one by one",
@@ -224,11 +224,11 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// The policy whose buffer never fills.
+/// Name of the policy whose buffer never fills.
 const UNLIMITED: &str = "unlimited";
 
 impl PolicySpec {
-    /// The policy of this name with its defaults.
+    /// Returns the policy of this name with its defaults.
     ///
     /// # Panics
     /// When there is no such policy. Use [`str::parse`] for names that a user gives.
@@ -243,38 +243,38 @@ impl PolicySpec {
         }
     }
 
-    /// Dynamic Threshold with α = 1, the baseline of every comparison.
+    /// Returns Dynamic Threshold with α = 1, the baseline of every comparison.
     pub fn baseline() -> PolicySpec {
         PolicySpec::named("dt")
     }
 
-    /// Complete sharing with a buffer that never fills, the reference line.
+    /// Returns complete sharing with a buffer that never fills, the reference line.
     pub fn unlimited() -> PolicySpec {
         PolicySpec::named(UNLIMITED)
     }
 
-    /// The name without parameters.
+    /// Returns the name without parameters.
     pub fn name(&self) -> &'static str {
         self.definition.info.name
     }
 
-    /// The description of the policy.
+    /// Returns the description of the policy.
     pub fn info(&self) -> &'static PolicyInfo {
         &self.definition.info
     }
 
-    /// The queue management behind the policy, if there is one.
+    /// Returns the queue management behind the policy, if there is one.
     pub fn aqm(&self) -> Option<&AqmSpec> {
         self.aqm.as_ref()
     }
 
-    /// The policy with another queue management, or none.
+    /// Returns the policy with another queue management, or none.
     pub fn managed_by(mut self, aqm: Option<AqmSpec>) -> PolicySpec {
         self.aqm = aqm;
         self
     }
 
-    /// Name of the policy and, behind a `+`, of its queue management.
+    /// Returns the name of the policy and, behind a `+`, of its queue management.
     pub fn names(&self) -> String {
         match &self.aqm {
             Some(aqm) => format!("{}+{}", self.name(), aqm.name()),
@@ -283,29 +283,29 @@ impl PolicySpec {
     }
 
     /// Splits a policy as it is written, `name` or `name:key=value,key=value`, into the name and an
-    /// iterator over keys and values. A part that is not of the form `key=value`, or whose key was
-    /// there before, is an error.
+    /// iterator over keys and values. A part that is not of the form `key=value`, or whose key has
+    /// occurred before, is an error.
     pub fn split(text: &str) -> (&str, impl Iterator<Item = Result<(&str, &str), SplitError>>) {
         pairs(text)
     }
 
-    /// The policy with another value of a parameter.
+    /// Returns the policy with another value of a parameter.
     ///
     /// # Errors
-    /// When it has no such parameter, or the parameter no such value.
+    /// If the policy has no such parameter, or the parameter no such value.
     pub fn with(mut self, key: &str, value: &str) -> Result<PolicySpec, PolicyParseError> {
         self.set(key, value)?;
         Ok(self)
     }
 
-    /// The policy with the default of a parameter.
+    /// Returns the policy with the default of a parameter.
     pub fn without(mut self, key: &str) -> PolicySpec {
         self.given.reset(key);
         self
     }
 
-    /// The text of a parameter: the given value or a constant default. `None` for a derived default, and
-    /// where there is no such parameter.
+    /// Returns the text of a parameter: the given value or a constant default. `None` for a derived
+    /// default, and if there is no such parameter.
     pub fn text(&self, key: &str) -> Option<&str> {
         Arguments::of(self.definition.info.parameters, self.given.values()).text(key)
     }
@@ -315,7 +315,7 @@ impl PolicySpec {
         self.given.set(info.name, info.parameters, key, value)
     }
 
-    /// Whether the policy and its queue management can be built for the switch of `scenario`.
+    /// Checks that the policy and its queue management can be built for the switch of `scenario`.
     ///
     /// # Errors
     /// [`PolicyParseError::Unusable`] when the parameters do not fit the scenario or each other.
@@ -355,7 +355,7 @@ impl PolicySpec {
         })
     }
 
-    /// The policy with the α of each queue that the scenario gives, if the policy has an α.
+    /// Returns the policy with the α of each queue that the scenario gives, if the policy has an α.
     fn with_queue_alpha(
         &self,
         mut policy: AnyPolicy,
@@ -381,14 +381,15 @@ impl PolicySpec {
         Ok(policy)
     }
 
-    /// Its short name where it is one of [`LABELS`], else the policy in full.
+    /// Returns the short name if the policy is one of [`LABELS`], else the policy in full.
     pub fn label(&self) -> String {
         let full = self.to_string();
         let label = LABELS.iter().find(|(_, known)| *known == full);
         label.map_or(full, |&(label, _)| label.to_owned())
     }
 
-    /// Size of the buffer under this policy, bytes: that of the scenario, except for `unlimited`.
+    /// Returns the size of the buffer under this policy, bytes: that of the scenario, except for
+    /// `unlimited`.
     pub fn capacity(&self, scenario: &Scenario) -> u64 {
         match self.name() {
             UNLIMITED => u64::MAX / 2,
@@ -403,7 +404,7 @@ pub const LABELS: [(&str, &str); 1] = [(
     "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:from=front",
 )];
 
-/// The policy in full where `text` is one of [`LABELS`], else `text`.
+/// Returns the policy in full if `text` is one of [`LABELS`], else `text`.
 pub(super) fn expanded(text: &str) -> &str {
     let mut labels = LABELS.iter();
     let found = labels.find(|(label, _)| *label == text.trim());

@@ -21,8 +21,8 @@ const OPTIONAL: [&str; 3] = ["kind", "query", "priority"];
 /// Longest name of a kind, bytes. There may be 65,536 kinds.
 const MAX_KIND: usize = 1_024;
 
-/// A flow list that cannot be used. Each message is one line: where, what is wrong, what would be
-/// right.
+/// A flow list that cannot be used. Each message is one line with the place, the problem and a valid
+/// alternative.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be read or written.
@@ -32,7 +32,7 @@ pub enum TraceError {
         path: PathBuf,
         /// `read` or `write`.
         action: &'static str,
-        /// Why.
+        /// Reason of the failure.
         source: io::Error,
     },
     /// There are no lines, or only a header.
@@ -58,17 +58,17 @@ pub enum TraceError {
         /// A column that may have been meant, or nothing.
         hint: String,
     },
-    /// A line that is not right.
+    /// An invalid line.
     #[error("{origin}:{line}: {problem}")]
     Line {
         /// The file.
         origin: String,
         /// The line, from 1.
         line: u64,
-        /// What is wrong there, the field first.
+        /// The problem found there, the field first.
         problem: String,
     },
-    /// A word that is not right, in a format of words between white space.
+    /// An invalid word, in a format of words between white space.
     #[error("{origin}:{line}:{column}: {problem}")]
     Place {
         /// The file.
@@ -77,10 +77,10 @@ pub enum TraceError {
         line: u64,
         /// The column of the word's first character, from 1.
         column: usize,
-        /// What is wrong there, the field first.
+        /// The problem found there, the field first.
         problem: String,
     },
-    /// A packet capture in the place of a flow list.
+    /// A packet capture instead of a flow list.
     #[error(
         "{origin}: a packet capture, not a flow list; `bufgym trace --from {origin} --out flows.csv` \
          makes a flow list of it"
@@ -94,7 +94,7 @@ pub enum TraceError {
     Flow {
         /// The flow's `id`.
         id: u64,
-        /// What is wrong with it, the field first.
+        /// The problem with the flow, the field first.
         problem: String,
     },
 }
@@ -217,7 +217,7 @@ pub(super) fn endpoint_problem(src: u32, dst: u32, ports: u32) -> Option<String>
     (src == dst).then(|| format!("dst: equals src ({src}); a flow needs two different hosts"))
 }
 
-/// Where each known column is in the file.
+/// Position of each known column in the file.
 struct Columns {
     required: [usize; REQUIRED.len()],
     optional: [Option<usize>; OPTIONAL.len()],
@@ -282,7 +282,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Reads the next record and notes its line; false at the end.
+    /// Reads the next record and notes its line. Returns false at the end.
     fn next(
         &mut self,
         reader: &mut csv::Reader<Records<impl Read>>,
@@ -431,7 +431,7 @@ impl<'a> Parser<'a> {
         host.map_err(|problem| self.error(problem))
     }
 
-    /// Nanoseconds. A table program may write them as `1500.0` or `1.5e3`.
+    /// Parses nanoseconds. A spreadsheet program may write them as `1500.0` or `1.5e3`.
     fn time(&self, column: &str, text: &str) -> Result<u64, TraceError> {
         let whole = decimal(text, 0).map(|value| value.to_string());
         let text = whole.as_deref().unwrap_or(text);

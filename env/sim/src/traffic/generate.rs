@@ -34,15 +34,15 @@ use crate::units::Time;
 /// - `bursts_over_elephants`: each of `k ~ U{active_ports}` ports receives such elephants and such
 ///   answers, all from hosts that receive nothing.
 ///
-/// Where `demand` is not `ports`, every host sends flows for `warmup_ms + measure_ms`, a Poisson
-/// process of [`Scenario::host_flow_rate`]: with `ring` to random hosts of the next leaf, with
-/// `other_leaf` to random hosts of random other leaves, with `uniform` to any other host. Besides it
-/// asks queries, a Poisson process of `query_rate`. `query_fanin` distinct hosts answer each at the
-/// same time, with equal parts of `query_share` of the buffer of a leaf: hosts of the next leaf, of a
-/// random other leaf (of all other leaves if one has not as many), or of all. Hosts have random
-/// streams of their own. With `second_load` there is a second class of flows, of the kind
-/// [`Trace::SECOND_KIND`]. `load_hosts`, `second_hosts` and `query_hosts` say which hosts of a leaf have
-/// the flows of each, and `demand_leaves` which leaves start any.
+/// If `demand` is not `ports`, every host sends flows for `warmup_ms + measure_ms`, a Poisson process
+/// of [`Scenario::host_flow_rate`]: with `ring` to random hosts of the next leaf, with `other_leaf` to
+/// random hosts of random other leaves, with `uniform` to any other host. The host also asks queries, a
+/// Poisson process of `query_rate`. `query_fanin` distinct hosts answer each at the same time, with
+/// equal parts of `query_share` of the buffer of a leaf: hosts of the next leaf, of a random other leaf
+/// (of all other leaves if it has too few), or of all. Hosts have random streams of their own. With
+/// `second_load` there is a second class of flows, of the kind [`Trace::SECOND_KIND`]. `load_hosts`,
+/// `second_hosts` and `query_hosts` select the hosts of a leaf that have flows of each class, and
+/// `demand_leaves` selects the leaves that start any.
 ///
 /// `incast_elephants` and `bursts_over_elephants` never cut a query short: the trace ends before the
 /// first query that would exceed the number of flows.
@@ -64,7 +64,7 @@ pub fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
     trace
 }
 
-/// The load of the trace. It has its own random stream, so that other draws do not depend on
+/// Draws the load of the trace. It has its own random stream, so that other draws do not depend on
 /// whether the load is fixed.
 fn load_of(scenario: &Scenario, trace_seed: u64) -> f64 {
     let load = scenario.load;
@@ -74,7 +74,7 @@ fn load_of(scenario: &Scenario, trace_seed: u64) -> f64 {
     load.min + uniform(&mut stream(trace_seed, "load", 0)) * (load.max - load.min)
 }
 
-/// The workload of the trace, also from its own random stream.
+/// Draws the workload of the trace, also from its own random stream.
 fn workload_of(scenario: &Scenario, trace_seed: u64) -> Sizes {
     let count = u64::from(scenario.workload.count());
     let chosen = index(below(&mut stream(trace_seed, "workload", 0), count));
@@ -90,13 +90,13 @@ fn start_at(seconds: f64) -> Time {
     Time::from_ns(floor_u64((seconds * 1e9).round()).min(Trace::MAX_START_NS))
 }
 
-/// An exponential gap, seconds.
+/// Draws an exponential gap, seconds.
 fn exponential(rng: &mut Xoshiro256PlusPlus, mean: f64) -> f64 {
     // 1 - u is in (0, 1], so the logarithm is finite.
     -mean * libm::log(1.0 - uniform(rng))
 }
 
-/// `count` distinct items, every ordered choice equally likely (Fisher-Yates, stopped early).
+/// Draws `count` distinct items, every ordered choice equally likely (Fisher-Yates, stopped early).
 fn distinct(rng: &mut Xoshiro256PlusPlus, mut items: Vec<u32>, count: u32) -> Vec<u32> {
     let count = count as usize;
     assert!(
@@ -117,7 +117,7 @@ fn uniform_in(rng: &mut Xoshiro256PlusPlus, range: RangeU32) -> u32 {
     range.min + u32::try_from(above).expect("below 2^32")
 }
 
-/// A whole number whose logarithm is uniform: `n` has probability proportional to
+/// Draws a whole number whose logarithm is uniform: `n` has probability proportional to
 /// `log((n + 1) / n)`.
 fn log_uniform(rng: &mut Xoshiro256PlusPlus, range: RangeU32) -> u32 {
     let low = libm::log(f64::from(range.min));

@@ -1,4 +1,4 @@
-//! Flow lists of other simulators, and how the format of a list is told.
+//! Flow lists of other simulators, and detection of a list's format.
 
 mod hpcc;
 mod htsim;
@@ -16,7 +16,7 @@ use crate::input::{excerpt, suggestion};
 
 pub(super) use lines::decimal;
 
-/// Bytes of a file that tell its format.
+/// Number of bytes at the start of a file that determine its format.
 const START: u64 = 4_096;
 
 /// A format of flows in a file.
@@ -26,8 +26,8 @@ pub enum FlowFormat {
     Csv,
     /// A packet capture, pcap or pcapng.
     Pcap,
-    /// A list of HPCC (SIGCOMM 2019) and what descends from its code, ns3-datacenter and SimAI: the number
-    /// of flows, then lines `src dst priority port bytes start_s`.
+    /// A list of HPCC (SIGCOMM 2019) or of programs derived from its code, ns3-datacenter and SimAI:
+    /// the number of flows, then lines `src dst priority port bytes start_s`.
     Hpcc,
     /// A connection matrix (`.cm`) of htsim, without triggers.
     Htsim,
@@ -42,7 +42,7 @@ impl FlowFormat {
         FlowFormat::Htsim,
     ];
 
-    /// The name used on the command line.
+    /// Returns the name used on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             FlowFormat::Csv => "csv",
@@ -52,7 +52,7 @@ impl FlowFormat {
         }
     }
 
-    /// The format of a file that starts with these bytes; CSV if no other fits.
+    /// Returns the format of a file that starts with these bytes; CSV if no other fits.
     pub fn of(start: &[u8]) -> FlowFormat {
         let magic: Option<&[u8; 4]> = start.first_chunk();
         if let Some(
@@ -82,7 +82,8 @@ impl FlowFormat {
         }
     }
 
-    /// Reads as much of a file as tells its format. Returns the format and a reader of the whole file.
+    /// Reads as much of a file as determines its format. Returns the format and a reader of the whole
+    /// file.
     ///
     /// # Errors
     /// Those of the reader.
@@ -99,7 +100,7 @@ impl fmt::Display for FlowFormat {
     }
 }
 
-/// The error for the name of a format that there is not.
+/// The error for an unknown name of a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{}` is not one of {}{}",
@@ -122,9 +123,9 @@ impl FromStr for FlowFormat {
 /// Options for reading a flow list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListOptions {
-    /// The format; `None`: the content tells it.
+    /// The format; `None` if the content determines it.
     pub format: Option<FlowFormat>,
-    /// Number of hosts: those of the list must be below it.
+    /// Number of hosts; the hosts of the list must be below it.
     pub ports: u32,
     /// Number of the first host in the list, which becomes host 0.
     pub host_offset: u32,
@@ -141,7 +142,7 @@ impl Default for ListOptions {
 }
 
 impl ListOptions {
-    /// The host that the list calls `given`, or what is wrong with it.
+    /// Returns the host that the list calls `given`, or the problem with it.
     pub(super) fn host(&self, field: &str, given: u32) -> Result<u32, String> {
         given.checked_sub(self.host_offset).ok_or_else(|| {
             let offset = self.host_offset;
@@ -149,10 +150,10 @@ impl ListOptions {
         })
     }
 
-    /// What is wrong with the ends of a flow.
+    /// Returns the problem with the ends of a flow, if there is one.
     pub(super) fn ends_problem(&self, src: u32, dst: u32) -> Option<String> {
         let problem = endpoint_problem(src, dst, self.ports)?;
-        // A list that counts from 1 has one host too many.
+        // A list that counts from 1 seems to have one host too many.
         let one_more = self.host_offset == 0 && src.max(dst) == self.ports;
         Some(match one_more {
             true => format!("{problem}; if the first host of the list is 1, give --host-offset 1"),
@@ -162,11 +163,11 @@ impl ListOptions {
 }
 
 impl Trace {
-    /// Reads a flow list in one of the formats of [`FlowFormat`], but for captures.
+    /// Reads a flow list in one of the formats of [`FlowFormat`], except for captures.
     ///
     /// # Errors
     /// With file, line and column or field: a file that cannot be read, that is not a flow list or has
-    /// no flows, and what its format or the simulator does not know.
+    /// no flows, and values that are invalid in its format or in the simulator.
     pub fn read_list(path: impl AsRef<Path>, options: &ListOptions) -> Result<Trace, TraceError> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|source| TraceError::Io {
@@ -203,7 +204,7 @@ impl Trace {
     }
 }
 
-/// A trace of flows without kinds.
+/// Returns a trace of flows without kinds.
 fn plain(flows: Vec<FlowSpec>) -> Trace {
     Trace {
         flows,

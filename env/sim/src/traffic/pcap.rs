@@ -37,13 +37,14 @@ pub struct CaptureOptions {
     /// connection. It is longer than two retransmission timeouts of Linux, 200 and 400 ms, so that
     /// a loss does not split a flow.
     pub idle: Duration,
-    /// Number of switch ports. Hosts are numbered in the order in which they first appear in a
-    /// flow, and assigned to the ports in turn. `None`: as many ports as hosts.
+    /// Number of switch ports; `None` for as many ports as hosts. Hosts are numbered in the order in
+    /// which they first appear in a flow, and assigned to the ports in turn.
     pub ports: Option<u32>,
-    /// Take the flows between the ends of tunnels, that is, those of the outermost IP header. Without it
-    /// the flows within tunnels are taken.
+    /// True to take the flows between the ends of tunnels, that is, those of the outermost IP header.
+    /// Otherwise the flows within tunnels are taken.
     pub outer: bool,
-    /// Read a capture that ends within a packet up to there. Without it such a capture is refused.
+    /// True to read a capture that ends within a packet up to there. Otherwise such a capture is
+    /// refused.
     pub truncated: bool,
 }
 
@@ -75,42 +76,43 @@ pub struct Capture {
     pub skipped: Skipped,
     /// Packets of flows that have passed tunnels.
     pub tunnels: Tunnels,
-    /// UDP packets that had been captured within a millisecond before, and are not counted again.
+    /// UDP packets that had already been captured within the millisecond before, and are not counted
+    /// again.
     pub copies: u64,
-    /// Blocks of a pcapng file that were passed over, because they hold no packet or are of an unknown
-    /// type: the type's name, and how many.
+    /// Blocks of a pcapng file that were skipped, because they hold no packet or are of an unknown
+    /// type: the type's name, and the number of blocks.
     pub blocks: BTreeMap<String, u64>,
-    /// The file has ended within a packet, and [`CaptureOptions::truncated`] was given.
+    /// True if the file ended within a packet, and [`CaptureOptions::truncated`] was given.
     pub cut_short: bool,
 }
 
 /// Packets that belong to no flow, by the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Skipped {
-    /// On an interface of a link type that is not read.
+    /// Packets on an interface of a link type that is not read.
     pub link_type: u64,
-    /// Neither IPv4 nor IPv6.
+    /// Packets that are neither IPv4 nor IPv6.
     pub not_ip: u64,
-    /// Neither TCP nor UDP.
+    /// Packets that are neither TCP nor UDP.
     pub not_tcp_or_udp: u64,
-    /// Cut off before the end of the headers that are needed.
+    /// Packets cut off before the end of the headers that are needed.
     pub cut_off: u64,
-    /// With a header that contradicts itself.
+    /// Packets with a header that contradicts itself.
     pub malformed: u64,
     /// Fragments whose first one, which has the port numbers, was not captured before.
     pub fragment: u64,
-    /// Without a time.
+    /// Packets without a time.
     pub no_time: u64,
-    /// Without payload: handshakes, acknowledgements.
+    /// Packets without payload: handshakes, acknowledgements.
     pub no_payload: u64,
-    /// With payload that was already delivered before a pause.
+    /// Packets with payload that was already delivered before a pause.
     pub repeated: u64,
-    /// In flows whose two ends are the same port.
+    /// Packets in flows whose two ends are the same port.
     pub same_port: u64,
 }
 
 impl Skipped {
-    /// How many in total.
+    /// Returns the total number of packets.
     pub fn total(&self) -> u64 {
         self.reasons().iter().map(|(count, _)| count).sum()
     }
@@ -132,7 +134,7 @@ impl Skipped {
 }
 
 impl fmt::Display for Skipped {
-    /// The reasons that occurred and how often.
+    /// Writes the reasons that occurred and their counts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = self.reasons().into_iter().filter(|(count, _)| *count > 0);
         let found: Vec<_> = found
@@ -142,8 +144,8 @@ impl fmt::Display for Skipped {
     }
 }
 
-/// A capture that cannot be used. Each message is one line: where, what is wrong, what would be
-/// right.
+/// A capture that cannot be used. Each message is one line with the place, the problem and a valid
+/// alternative.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The file cannot be read.
@@ -151,7 +153,7 @@ pub enum CaptureError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason of the failure.
         source: io::Error,
     },
     /// The file is something else.
@@ -159,19 +161,19 @@ pub enum CaptureError {
     NotACapture {
         /// The file.
         origin: String,
-        /// What it looks like, and what would be right.
+        /// The apparent content, and a valid alternative.
         problem: String,
     },
-    /// A damaged place.
+    /// A damaged part of the file.
     #[error("{origin}: byte {offset}, after {packets} packets: {problem}")]
     Damaged {
         /// The file.
         origin: String,
-        /// Where the record starts that cannot be read, bytes from 0.
+        /// Start of the record that cannot be read, bytes from 0.
         offset: u64,
         /// Packets before it.
         packets: u64,
-        /// What is wrong there.
+        /// The problem found there.
         problem: String,
     },
     /// The file ends within a packet or block.
@@ -182,11 +184,11 @@ pub enum CaptureError {
     CutShort {
         /// The file.
         origin: String,
-        /// Where the record starts that is not whole, bytes from 0.
+        /// Start of the record that is not whole, bytes from 0.
         offset: u64,
         /// Packets before it.
         packets: u64,
-        /// Bytes that it lacks.
+        /// Number of missing bytes.
         missing: usize,
     },
     /// The capture has no flow.
@@ -194,7 +196,7 @@ pub enum CaptureError {
     Empty {
         /// The file.
         origin: String,
-        /// What there is instead.
+        /// The content found instead.
         problem: String,
     },
     /// A flow that no trace can hold.
@@ -202,7 +204,7 @@ pub enum CaptureError {
     Flow {
         /// The file.
         origin: String,
-        /// Which limit is exceeded.
+        /// The limit that is exceeded.
         problem: String,
     },
 }
@@ -219,14 +221,14 @@ impl Capture {
     /// between the same ports. Bytes that were seen before, such as those of keep-alives, do not end a
     /// pause.
     ///
-    /// Of packets in tunnels the innermost flow counts: VXLAN (port 4789, or 8472 where the inner frame
-    /// leaves no doubt), GENEVE, GRE, ERSPAN, IP in IP, MPLS and PPPoE, in one another too. Tunnels do not
-    /// tell flows apart: a packet may be captured within a tunnel and outside of it, and counts once. With
-    /// [`CaptureOptions::outer`] the outermost IP header counts.
+    /// In tunnels, the innermost flow of a packet counts: VXLAN (port 4789, or 8472 if the inner frame
+    /// is unambiguous), GENEVE, GRE, ERSPAN, IP in IP, MPLS and PPPoE, also nested. Tunnels do not
+    /// separate flows: a packet that is captured both within a tunnel and outside of it counts once.
+    /// With [`CaptureOptions::outer`] the outermost IP header counts.
     ///
-    /// A UDP packet counts once however often it was captured within 1 ms. It is known by its addresses,
-    /// ports, length and IP identification, and by its payload as far as that was captured. Without an
-    /// identification (IPv6; 0 in IPv4) the payload decides.
+    /// A UDP packet counts once however often it was captured within 1 ms. It is recognised by its
+    /// addresses, ports, length and IP identification, and by its payload as far as that was captured.
+    /// Without an identification (IPv6; 0 in IPv4) the payload decides.
     ///
     /// # Errors
     /// A file that cannot be read, is no capture, is damaged or, unless
@@ -338,7 +340,7 @@ impl Capture {
     }
 }
 
-/// How many blocks of which types there are.
+/// Lists the types of blocks and their counts.
 fn named(blocks: &BTreeMap<String, u64>) -> String {
     let blocks = blocks.iter();
     let blocks: Vec<_> = blocks

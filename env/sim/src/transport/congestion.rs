@@ -6,7 +6,7 @@ use super::{
 };
 use crate::units::Time;
 
-/// The congestion control of one flow. Those with state are boxed, so that it takes eight bytes in
+/// The congestion control of one flow. Variants with state are boxed, so that it takes eight bytes in
 /// every flow.
 #[derive(Clone, Debug)]
 pub(crate) enum Congestion {
@@ -20,7 +20,7 @@ pub(crate) enum Stateful {
     CubicNs3(CubicNs3),
     Dctcp(Dctcp),
     DctcpNs3(DctcpNs3),
-    /// Boxed, as the records of a path would make all flows larger.
+    /// Boxed, because the records of a path would make all flows larger.
     PowerTcp(Box<PowerTcp>),
     ThetaPowerTcp(ThetaPowerTcp),
     Timely(Timely),
@@ -56,7 +56,7 @@ impl Congestion {
         }))
     }
 
-    /// Whether it sets a rate and is not RDMA's; losses then leave its window alone.
+    /// Returns true if it sets a rate and is not one of RDMA; losses then leave the window unchanged.
     pub(super) fn sets_rate(&self) -> bool {
         let Congestion::Stateful(state) = self else {
             return false;
@@ -70,7 +70,7 @@ impl Congestion {
         )
     }
 
-    /// Whether it reads what switches write into packets.
+    /// Returns true if it reads the telemetry records that switches write into packets.
     pub(super) fn reads_telemetry(&self) -> bool {
         let Congestion::Stateful(state) = self else {
             return false;
@@ -81,7 +81,7 @@ impl Congestion {
         )
     }
 
-    /// The transport, if that is RDMA.
+    /// Returns the transport if it is one of RDMA.
     pub(super) fn rdma(&self) -> Option<TransportKind> {
         let Congestion::Stateful(state) = self else {
             return None;
@@ -94,7 +94,7 @@ impl Congestion {
         }
     }
 
-    /// Whether it is DCTCP, ns-3's or another.
+    /// Returns true if it is DCTCP, that of ns-3 or the other one.
     pub(super) fn is_dctcp(&self) -> bool {
         let Congestion::Stateful(state) = self else {
             return false;
@@ -102,7 +102,7 @@ impl Congestion {
         matches!(**state, Stateful::Dctcp(_) | Stateful::DctcpNs3(_))
     }
 
-    /// Whether it is ns-3's DCTCP.
+    /// Returns true if it is the DCTCP of ns-3.
     pub(super) fn is_dctcp_ns3(&self) -> bool {
         matches!(self, Congestion::Stateful(state) if matches!(**state, Stateful::DctcpNs3(_)))
     }

@@ -14,8 +14,8 @@ const BETA: f64 = 0.7;
 /// RFC 9438 §4.3: additive increase at which the Reno-friendly region is as fast as Reno.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// Grows as `W(t) = C (t - K)³ + W_max`, where t is the time since the last loss, and never slower
-/// than Reno. Windows are in segments, times in seconds.
+/// CUBIC. The window grows as `W(t) = C (t - K)³ + W_max`, where t is the time since the last loss, and
+/// never slower than Reno's. Windows are in segments, times in seconds.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     /// Window before the last loss, reduced under fast convergence.
@@ -26,20 +26,20 @@ pub struct Cubic {
     prior: f64,
     /// Seconds from `epoch` until the window reaches `w_max` again.
     k: f64,
-    /// When the current stage of congestion avoidance began.
+    /// Start of the current stage of congestion avoidance.
     epoch: Option<Time>,
     /// Fraction of a byte of growth, carried over to the next acknowledgement.
     fraction: f64,
-    /// The last loss was detected by the retransmission timer.
+    /// True if the retransmission timer detected the last loss.
     timed_out: bool,
     exit: SlowStartExit,
-    /// Growth is that of Linux.
+    /// True if the window grows as in Linux.
     linux: bool,
-    /// No loss has shown how large a window the path can hold, since the last timeout.
+    /// True if no loss since the last timeout has shown how large a window the path can hold.
     path_unknown: bool,
 }
 
-/// What ends slow start besides a loss.
+/// Condition, other than a loss, that ends slow start.
 #[derive(Clone, Debug)]
 enum SlowStartExit {
     None,
@@ -73,7 +73,7 @@ impl Cubic {
         }
     }
 
-    /// Seconds since this stage began; begins one if there is none.
+    /// Returns the seconds since this stage began; begins a stage if there is none.
     fn elapsed(&mut self, cwnd: f64, now: Time) -> f64 {
         let epoch = *self.epoch.get_or_insert_with(|| {
             self.w_est = cwnd;
@@ -90,13 +90,13 @@ impl Cubic {
         (now - epoch).as_secs_f64()
     }
 
-    /// §4.2, figure 1.
+    /// Returns the window of the cubic curve (§4.2, figure 1).
     fn target(&self, t: f64) -> f64 {
         let offset = t - self.k;
         C * offset * offset * offset + self.w_max
     }
 
-    /// Segments to add for one acknowledgement.
+    /// Returns the segments to add for one acknowledgement.
     fn step(&mut self, cwnd: f64, acked: &Acked) -> f64 {
         let t = self.elapsed(cwnd, acked.now);
         // Linux stays at the slower rate (`bictcp_update`).
@@ -112,7 +112,7 @@ impl Cubic {
         ((target.clamp(cwnd, 1.5 * cwnd) - cwnd) / cwnd).max(self.least(acked))
     }
 
-    /// The least growth: in Linux a twentieth per round trip while the path is unknown.
+    /// Returns the minimum growth: in Linux a twentieth per round trip while the path is unknown.
     fn least(&self, acked: &Acked) -> f64 {
         match self.linux && self.path_unknown {
             true => f64::from(acked.segments) / 20.0,
@@ -200,7 +200,7 @@ mod tests {
         }
     }
 
-    /// A window of 1,000 segments, cut to 700: K = cbrt(300 / 0.4) = 9.086 s.
+    /// Returns a window of 1,000 segments that was cut to 700: K = cbrt(300 / 0.4) = 9.086 s.
     fn after_a_loss() -> (Cubic, Window, Settings) {
         let settings = settings();
         let mut cubic = Cubic::new(&settings);
@@ -224,7 +224,7 @@ mod tests {
     fn follows_the_cubic_curve() {
         let (mut cubic, mut window, settings) = after_a_loss();
         let k = (300.0f64 / 0.4).cbrt();
-        // One round trip of 100 ms after another, an acknowledgement for every segment.
+        // Consecutive round trips of 100 ms, with an acknowledgement for every segment.
         for round in 0..120u64 {
             let flight = window.cwnd / 1_000;
             for index in 0..u64::from(flight) {
@@ -253,8 +253,8 @@ mod tests {
         assert_eq!(window.cwnd, 700_028);
     }
 
-    /// Segments of a window that had 10, after a loss and ten round trips of 100 µs, in which the cubic
-    /// curve hardly moves.
+    /// Returns the segments of a window that had 10, after a loss and ten round trips of 100 µs, in which the
+    /// cubic curve hardly moves.
     fn small_window(settings: &Settings) -> f64 {
         let mut cubic = Cubic::new(settings);
         let mut window = Window {
@@ -275,15 +275,15 @@ mod tests {
         f64::from(window.cwnd) / 1_000.0
     }
 
-    /// From 7 segments to the former 10 Reno's estimate grows by α = 0.53 per round trip, beyond by a
-    /// whole segment.
+    /// Reno's estimate grows by α = 0.53 per round trip from 7 segments to the former 10, then by a whole
+    /// segment.
     #[test]
     fn a_small_window_grows_as_renos_does() {
         let grown = small_window(&settings());
         assert!((13.0..=14.0).contains(&grown), "{grown}");
     }
 
-    /// Linux keeps to the slower rate: 7 + 10 · 0.53.
+    /// Linux keeps the slower rate: 7 + 10 · 0.53.
     #[test]
     fn a_small_window_of_linux_grows_by_half_a_segment_per_round_trip() {
         let grown = small_window(&Settings {
@@ -310,8 +310,8 @@ mod tests {
         assert_eq!((cubic.w_max, cubic.k), (300.0, 0.0));
     }
 
-    /// Slow start ended without a loss at 100 segments. A round trip adds one, in Linux five, until a
-    /// loss has shown what the path can hold.
+    /// Slow start ended without a loss at 100 segments. A round trip adds one segment, in Linux five, until a
+    /// loss has shown how large a window the path can hold.
     #[test]
     fn while_the_path_is_unknown_linux_grows_by_a_twentieth() {
         let grown = [false, true].map(|linux_rules| {

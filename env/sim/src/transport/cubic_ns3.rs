@@ -1,4 +1,4 @@
-//! CUBIC as in ns-3 3.37's TcpCubic, for comparing the simulators: Linux's integer counting,
+//! CUBIC as in TcpCubic of ns-3 3.37, for comparison of the simulators: Linux's integer counting,
 //! HyStart by packet trains and by delay, no Reno-friendly region.
 
 use super::{Acked, CongestionControl, Settings, Window};
@@ -7,9 +7,9 @@ use crate::units::Time;
 
 const C: f64 = 0.4;
 const BETA: f64 = 0.7;
-/// Most acknowledgements per segment of growth before the first loss.
+/// Maximum number of acknowledgements per segment of growth before the first loss.
 const COUNT_CLAMP: u32 = 20;
-/// Delays are ignored for this long after an epoch begins.
+/// Time after the beginning of an epoch in which delays are ignored.
 const QUIET: Time = Time::from_ms(10);
 /// Smallest window at which HyStart may end slow start, segments.
 const LOW_WINDOW: u32 = 16;
@@ -20,7 +20,7 @@ const LEAST_GROWTH: Time = Time::from_ms(4);
 const MOST_GROWTH: Time = Time::from_ms(1_000);
 const DELAY_SAMPLES: u32 = 8;
 
-/// Windows are in segments. Fields are named as in ns-3: `last_max` is RFC 9438's `W_max`.
+/// CUBIC of ns-3. Windows are in segments. Fields are named as in ns-3: `last_max` is RFC 9438's `W_max`.
 #[derive(Clone, Default, Debug)]
 pub struct CubicNs3 {
     count: u32,
@@ -56,7 +56,7 @@ impl Train {
         };
     }
 
-    /// Returns whether slow start is to end.
+    /// Returns true if slow start is to end.
     fn observe(&mut self, now: Time, delay: Time, delay_min: Time) -> bool {
         if now.saturating_since(self.last_ack) <= TRAIN_GAP {
             self.last_ack = now;
@@ -78,7 +78,8 @@ fn segments(window: &Window, settings: &Settings) -> u32 {
 }
 
 impl CubicNs3 {
-    /// Acknowledgements that grow the window by one segment. Unsigned arithmetic wraps as in ns-3.
+    /// Returns the number of acknowledgements that grow the window by one segment. Unsigned arithmetic wraps as
+    /// in ns-3.
     fn acknowledgements_per_step(&mut self, cwnd: u32, now: Time) -> u32 {
         let epoch = *self.epoch.get_or_insert_with(|| {
             if self.last_max <= cwnd {
@@ -114,7 +115,7 @@ impl CubicNs3 {
 }
 
 impl CongestionControl for CubicNs3 {
-    /// `PktsAcked`, with the smoothed round-trip time as the delay.
+    /// Implements `PktsAcked`, with the smoothed round-trip time as the delay.
     fn observe(&mut self, window: &mut Window, acked: &Acked, settings: &Settings) {
         let (now, delay) = (acked.now, acked.smoothed_rtt);
         if self

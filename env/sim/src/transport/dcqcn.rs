@@ -1,11 +1,10 @@
 //! DCQCN (Zhu et al., SIGCOMM 2015): the rate of an RDMA flow follows marks.
 //!
-//! Switches mark data, its acknowledgements echo the marks, and what the paper has the receiver tell
-//! in a congestion notification packet (CNP) is here what an acknowledgement with a mark tells.
-//! Marks cut the rate by a share that follows how often they come; without them the rate rises again
-//! by itself.
+//! Switches mark data, and acknowledgements echo the marks. An acknowledgement with a mark replaces the
+//! congestion notification packet (CNP) that the receiver sends in the paper. Marks cut the rate by a
+//! share that depends on their frequency. Without marks, the rate rises again over time.
 //!
-//! Clocks run without events: a rate is brought up to the present when it is asked for.
+//! Clocks run without events: a rate is brought up to date when it is read.
 
 mod reverie;
 
@@ -18,26 +17,26 @@ use crate::units::{Rate, Time};
 /// Weight of a new observation in α (g; §5.2).
 const GAIN: f64 = 1.0 / 256.0;
 
-/// Of the notifications that come within this time only the first one counts (N; §3.1). The paper
-/// has the receiver keep others back.
+/// Only the first of the notifications that arrive within this time counts (N; §3.1). In the paper, the
+/// receiver does not send the others.
 const CNP_INTERVAL: Time = Time::from_us(50);
 
-/// Without a notification for so long, α decays (K; §3.1).
+/// Time without a notification after which α decays (K; §3.1).
 const ALPHA_INTERVAL: Time = Time::from_us(55);
 
-/// Without a notification for so long, or after so many bytes, the rate rises (T and B; §5.2).
+/// Time without a notification, or number of bytes, after which the rate rises (T and B; §5.2).
 const INCREASE_INTERVAL: Time = Time::from_us(55);
 const INCREASE_BYTES: u64 = 10_000_000;
 
-/// So many increases of a kind are fast recovery (F; §3.1).
+/// Number of increases of a kind that are fast recovery (F; §3.1).
 const FAST_STEPS: u32 = 5;
 
-/// What the target gains in a step of additive increase (R_AI; §5.2), bit/s. In one of hyper increase
-/// it is ten times as much, as in QCN (IEEE 802.1Qau); the paper does not say.
+/// Gain of the target in a step of additive increase (R_AI; §5.2), bit/s. A step of hyper increase gains ten
+/// times as much, as in QCN (IEEE 802.1Qau); the paper gives no value.
 const ADDITIVE: f64 = 40e6;
 const HYPER: f64 = 10.0 * ADDITIVE;
 
-/// The current rate (R_C) and the one that it returns to (R_T), bit/s.
+/// Current rate (R_C) and target rate (R_T), to which it returns, bit/s.
 #[derive(Clone, Debug)]
 struct Rates {
     current: f64,
@@ -46,7 +45,7 @@ struct Rates {
 }
 
 impl Rates {
-    /// A flow begins with the rate of the line.
+    /// Returns the rates of a new flow, which begins at line rate.
     fn new(settings: &Settings) -> Rates {
         let line = settings.line_rate.0 as f64;
         Rates {
@@ -61,30 +60,30 @@ impl Rates {
         self.pacer.rate = Rate(floor_u64(self.current));
     }
 
-    /// A notification: half of α is lost.
+    /// Cuts the rate by the share α/2, after a notification.
     fn cut(&mut self, alpha: f64, settings: &Settings) {
         self.set(self.current * (1.0 - alpha / 2.0), settings);
     }
 
-    /// Goes half of the way to the target, after that has gained so much.
+    /// Raises the target by `gain`, then moves the rate half of the way to the target.
     fn recover(&mut self, gain: f64, settings: &Settings) {
         self.target = (self.target + gain).min(settings.line_rate.0 as f64);
         self.set((self.current + self.target) / 2.0, settings);
     }
 }
 
-/// DCQCN with the parameters of its paper. In a network without lossless priorities its packets are
-/// lost, and marks keep that rare.
+/// DCQCN with the parameters of its paper. In a network without lossless priorities its packets can be
+/// lost, and marks keep losses rare.
 #[derive(Clone, Debug)]
 pub struct Dcqcn {
     rates: Rates,
     alpha: f64,
-    /// Since the last notification that counted.
+    /// Time of the last notification that counted.
     cnp_at: Option<Time>,
-    /// When α decays next, and when the rate rises next.
+    /// Times of the next decay of α and of the next rise of the rate.
     alpha_at: Time,
     increase_at: Time,
-    /// Increases since the last notification, by time and by bytes.
+    /// Numbers of increases since the last notification, by time and by bytes.
     steps: [u32; 2],
     /// Bytes sent since the last increase by bytes, or the last notification.
     bytes: u64,
@@ -118,8 +117,8 @@ impl Dcqcn {
         self.bytes = 0;
     }
 
-    /// An increase by time (0) or by bytes (1): five fast ones, additive ones until both have had five,
-    /// then hyper (§3.1, Fig. 7).
+    /// Increases the rate because of time (0) or bytes (1). The first five increases of each cause are fast.
+    /// Additive ones follow until both causes have had five, then hyper increases (§3.1, Fig. 7).
     fn increase(&mut self, cause: usize, settings: &Settings) {
         let [time, bytes] = self.steps;
         let gain = if time.max(bytes) < FAST_STEPS {
@@ -185,7 +184,7 @@ mod tests {
 
     pub(super) const GBPS: f64 = 1e9;
 
-    /// 25 Gbit/s.
+    /// Returns the settings for links of 25 Gbit/s.
     pub(super) fn settings(transport: &str) -> Settings {
         let mut scenario = Scenario::default();
         scenario.set("rate_bps=25e9").unwrap();
@@ -197,7 +196,7 @@ mod tests {
         assert!((found - expected).abs() < error, "{found}, not {expected}");
     }
 
-    /// An acknowledgement with a mark.
+    /// Passes the flow an acknowledgement with a mark.
     pub(super) fn notify(flow: &mut impl CongestionControl, ns: u64, settings: &Settings) {
         let acked = Acked {
             now: Time::from_ns(ns),
@@ -224,11 +223,11 @@ mod tests {
             let expected = 25.0 - 12.5 / f64::from(1 << step);
             assert_eq!(rate_at(&mut flow, 55 * step, &settings), expected);
         }
-        // α has decayed as often: from 1 five times.
+        // α, initially 1, has decayed five times, too.
         close(flow.alpha, (255.0 / 256.0_f64).powi(5), 1e-12);
     }
 
-    /// Of notifications within 50 µs one counts.
+    /// Only one notification counts in 50 µs.
     #[test]
     fn notifications_count_once_in_50_us() {
         let settings = settings("dcqcn");
@@ -238,13 +237,13 @@ mod tests {
         }
         assert_eq!(rate_at(&mut flow, 49, &settings), 12.5);
         notify(&mut flow, 50_000, &settings);
-        // α is still 1: it rose to that, and 55 µs are not over.
+        // α is still 1: the first notification kept it there, and 55 µs are not over.
         assert_eq!(rate_at(&mut flow, 50, &settings), 6.25);
         assert_eq!(flow.rates.target, 12.5 * GBPS);
     }
 
-    /// After five steps the target rises by 40 Mbit/s per step, and by 400 once bytes have had five
-    /// steps too.
+    /// After five steps the target rises by 40 Mbit/s per step, and by 400 Mbit/s after five steps by
+    /// bytes, too.
     #[test]
     fn fast_recovery_then_additive_then_hyper_increase() {
         let settings = settings("dcqcn");
@@ -273,7 +272,7 @@ mod tests {
         close(flow.rates.target / GBPS, 13.58, 1e-9);
     }
 
-    /// As often as they count, notifications bring the rate to its least.
+    /// Notifications at the highest frequency that counts bring the rate to its minimum.
     #[test]
     fn rates_are_bounded() {
         let settings = settings("dcqcn");

@@ -8,12 +8,12 @@ use crate::convert::floor_u32;
 const GAIN: f64 = 1.0 / 16.0;
 
 /// Cuts the window in proportion to the fraction of marked data, once per window of data. Otherwise
-/// it behaves as NewReno.
+/// it behaves like NewReno.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     /// Estimate of the fraction of marked data.
     alpha: f64,
-    /// Segments acknowledged in this observation window, and those with an echo.
+    /// Numbers of segments acknowledged in this observation window, and of those with an echo.
     acknowledged: u32,
     marked: u32,
     /// Segment whose acknowledgement ends the observation window.
@@ -23,7 +23,7 @@ pub struct Dctcp {
 impl Default for Dctcp {
     fn default() -> Dctcp {
         Dctcp {
-            // §4.2: as if all data had been marked, so that the first cut is as large as Reno's.
+            // §4.2: the value if all data were marked, so that the first cut is as large as Reno's.
             alpha: 1.0,
             acknowledged: 0,
             marked: 0,
@@ -33,7 +33,7 @@ impl Default for Dctcp {
 }
 
 impl CongestionControl for Dctcp {
-    /// §3.3, steps 1 to 8.
+    /// Implements §3.3, steps 1 to 8.
     fn observe(&mut self, _window: &mut Window, acked: &Acked, _settings: &Settings) {
         self.acknowledged += acked.segments;
         if acked.marked {
@@ -55,12 +55,12 @@ impl CongestionControl for Dctcp {
         grow(window, acked, settings);
     }
 
-    /// §3.5: the reaction to a loss is that of conventional TCP.
+    /// Reacts to a loss like conventional TCP (§3.5).
     fn ssthresh(&mut self, _window: &Window, flight: u32, settings: &Settings) -> u32 {
         half(flight, settings)
     }
 
-    /// §3.3, step 9: `cwnd (1 - α/2)`; at least two segments, so that acknowledgements keep coming.
+    /// Returns `cwnd (1 - α/2)` (§3.3, step 9), but at least two segments, so that acknowledgements keep coming.
     fn window_after_mark(&mut self, window: &Window, _flight: u32, settings: &Settings) -> u32 {
         let left = f64::from(window.cwnd) * (1.0 - self.alpha / 2.0);
         floor_u32(left).max(2 * settings.mss)
@@ -73,7 +73,7 @@ mod tests {
     use crate::scenario::Scenario;
     use crate::transport::testing::acked;
 
-    /// Returns α after each window of ten segments, of which `marks` gives the number marked.
+    /// Returns α after each window of ten segments; `marks` gives the number of marked ones.
     fn alphas(marks: &[u32]) -> Vec<f64> {
         let settings = Settings::from_scenario(&Scenario::default());
         let mut dctcp = Dctcp {

@@ -1,12 +1,12 @@
-//! DCTCP as in ns-3 3.37's TcpDctcp, for comparing the simulators. The window grows by counting
-//! acknowledgements, as Linux's Reno does. A loss cuts it as a mark does.
+//! DCTCP as in TcpDctcp of ns-3 3.37, for comparison of the simulators. The window grows by counting
+//! acknowledgements, like Linux's Reno. A loss cuts it like a mark.
 
 use super::{Acked, CongestionControl, Settings, Window};
 use crate::convert::floor_u32;
 
 const GAIN: f64 = 1.0 / 16.0;
 
-/// After a mark, too, the sender shrinks the window by proportional rate reduction.
+/// DCTCP of ns-3. The sender shrinks the window by proportional rate reduction, also after a mark.
 #[derive(Clone, Debug)]
 pub struct DctcpNs3 {
     alpha: f64,
@@ -14,7 +14,7 @@ pub struct DctcpNs3 {
     marked: u32,
     /// Segment whose acknowledgement ends the observation window.
     window_end: Option<u32>,
-    /// Acknowledged segments towards the next segment of growth.
+    /// Number of acknowledged segments towards the next segment of growth.
     count: u32,
 }
 
@@ -31,7 +31,8 @@ impl Default for DctcpNs3 {
 }
 
 impl DctcpNs3 {
-    /// The earlier count alone can suffice for a step, even if no segment is newly acknowledged.
+    /// Grows the window in congestion avoidance. The earlier count alone can suffice for a step, even if no
+    /// segment is newly acknowledged.
     fn avoid_congestion(&mut self, window: &mut Window, acked: &Acked, settings: &Settings) {
         let segments = (window.cwnd / settings.mss).max(1);
         if self.count >= segments {

@@ -1,8 +1,8 @@
-//! The outstanding segments of a flow, each with when it was sent last (RFC 8985 §5.2).
+//! The outstanding segments of a flow, each with the time of its last transmission (RFC 8985 §5.2).
 //!
-//! What RFC 6675 keeps as two bounds is kept for every segment here: any of them may be lost, sent
-//! again and lost again. Those believed to be in the network are linked in the order in which they
-//! left, so that loss detection stops at the first one that left after what was delivered last.
+//! RFC 6675 keeps two bounds; here every segment has a state, because any segment may be lost, sent again
+//! and lost again. Segments believed to be in the network are linked in the order in which they left. So
+//! loss detection stops at the first segment that left after the one that was delivered last.
 
 use std::collections::VecDeque;
 
@@ -10,16 +10,16 @@ use super::ranges::RangeSet;
 use crate::transport::sack::SackBlocks;
 use crate::units::Time;
 
-/// No segment.
+/// Number that stands for no segment.
 const NONE: u32 = u32::MAX;
 
 /// One outstanding segment.
 #[derive(Clone, Copy, Debug)]
 struct Record {
-    /// When it was sent last (Segment.xmit_ts).
+    /// Time of the last transmission (Segment.xmit_ts).
     sent_at: Time,
-    /// How many transmissions of the flow began before it, and it. It stands for the pair of time
-    /// and sequence number that RFC 8985 §6.2 orders transmissions by.
+    /// Number of the last transmission among all transmissions of the flow, from 1. It replaces the pair
+    /// of time and sequence number by which RFC 8985 §6.2 orders transmissions.
     order: u64,
     /// Neighbours in the order of transmission.
     before: u32,
@@ -29,7 +29,7 @@ struct Record {
     sacked: bool,
 }
 
-/// What was known of a segment when it was delivered.
+/// State of a segment when it was delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Delivered {
     pub(super) index: u32,
@@ -44,14 +44,14 @@ pub(crate) struct Flight {
     /// The oldest outstanding segment.
     una: u32,
     records: VecDeque<Record>,
-    /// The first and the last to leave of those in the network.
+    /// The segments in the network that left first and last.
     oldest: u32,
     newest: u32,
     transmissions: u64,
     sacked: RangeSet,
     sacked_count: u32,
     lost_count: u32,
-    /// No segment below is lost.
+    /// No segment below this one is lost.
     lost_from: u32,
 }
 
@@ -76,7 +76,7 @@ impl Default for Flight {
     reason = "segments are counted in 32 bits, so fewer are outstanding"
 )]
 impl Flight {
-    /// Makes it as new, but keeps the allocated memory.
+    /// Resets the value, but keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         let mut records = std::mem::take(&mut self.records);
         let mut sacked = std::mem::take(&mut self.sacked);
@@ -89,7 +89,7 @@ impl Flight {
         };
     }
 
-    /// First segment not yet sent.
+    /// Returns the first segment not yet sent.
     fn next(&self) -> u32 {
         self.una + self.records.len() as u32
     }
@@ -98,22 +98,22 @@ impl Flight {
         &mut self.records[(index - self.una) as usize]
     }
 
-    /// Segments believed to be in the network (RFC 6675 §4, pipe).
+    /// Returns the number of segments believed to be in the network (RFC 6675 §4, pipe).
     pub(super) fn pipe(&self) -> u32 {
         self.records.len() as u32 - self.sacked_count - self.lost_count
     }
 
-    /// Segments that count as lost and wait to be sent again.
+    /// Returns the number of segments that count as lost and wait to be sent again.
     pub(super) fn lost(&self) -> u32 {
         self.lost_count
     }
 
-    /// Outstanding segments that the receiver has reported.
+    /// Returns the number of outstanding segments that the receiver has reported.
     pub(super) fn sacked(&self) -> u32 {
         self.sacked_count
     }
 
-    /// The first segment that counts as lost. Complexity: O(1), amortised over an episode.
+    /// Returns the first segment that counts as lost. Complexity: O(1), amortised over an episode.
     pub(super) fn next_lost(&mut self) -> Option<u32> {
         if self.lost_count == 0 {
             return None;
@@ -124,12 +124,12 @@ impl Flight {
         lost
     }
 
-    /// When the first outstanding segment left.
+    /// Returns when the first outstanding segment left.
     pub(super) fn first_sent_at(&self) -> Option<Time> {
         self.records.front().map(|record| record.sent_at)
     }
 
-    /// A segment leaves: the next new one, or one that is outstanding.
+    /// Records that a segment leaves: the next new one, or an outstanding one.
     pub(super) fn send(&mut self, index: u32, now: Time) {
         let retransmitted = index < self.next();
         if retransmitted {
@@ -158,8 +158,8 @@ impl Flight {
         self.link(index);
     }
 
-    /// Takes a cumulative acknowledgement and SACK blocks, and tells of every segment that they
-    /// newly deliver, in no particular order. Returns their number.
+    /// Takes a cumulative acknowledgement and SACK blocks. Calls `delivered` for every segment that they
+    /// newly deliver, in no particular order. Returns the number of these segments.
     pub(super) fn acknowledge(
         &mut self,
         una: u32,
@@ -195,7 +195,7 @@ impl Flight {
         count
     }
 
-    /// Takes a segment out of the network, or from those that are lost.
+    /// Removes a segment from those in the network, or from the lost ones.
     fn take(&mut self, index: u32) -> Delivered {
         let record = self.record(index);
         let delivered = Delivered {
@@ -212,9 +212,9 @@ impl Flight {
         delivered
     }
 
-    /// Goes through what is in the network in the order of transmission, up to and without
-    /// transmission number `order`, and counts as lost what was sent at `lost_before` or earlier.
-    /// Returns when the last of the others was sent.
+    /// Visits the segments in the network in the order of transmission, up to but without transmission
+    /// number `order`. Counts segments as lost that were sent at `lost_before` or earlier. Returns when the
+    /// last of the others was sent.
     pub(super) fn lose_overtaken(&mut self, order: u64, lost_before: Option<Time>) -> Option<Time> {
         let mut last = None;
         let mut index = self.oldest;
@@ -232,7 +232,7 @@ impl Flight {
         last
     }
 
-    /// After a timeout counts the first outstanding segment as lost, and those that were sent at
+    /// Counts segments as lost after a timeout: the first outstanding one, and those that were sent at
     /// `lost_before` or earlier (RFC 8985 §6.3).
     pub(super) fn lose_after_timeout(&mut self, lost_before: Option<Time>) {
         self.lose_overtaken(u64::MAX, lost_before);
@@ -251,7 +251,7 @@ impl Flight {
         self.lost_from = self.lost_from.min(index);
     }
 
-    /// Counts nothing as lost any more.
+    /// Counts no segment as lost any more.
     pub(super) fn find_all(&mut self) {
         if self.lost_count == 0 {
             return;
@@ -323,7 +323,7 @@ mod tests {
         let mut flight = sent(6);
         assert_eq!(sack(&mut flight, 2, 4), 2);
         assert_eq!(sack(&mut flight, 2, 5), 1);
-        // 0 and 1 left before 4, which is transmission 5.
+        // Segments 0 and 1 left before 4, which is transmission 5.
         assert_eq!(flight.lose_overtaken(5, Some(at(0))), Some(at(1)));
         assert_eq!(
             (flight.next_lost(), flight.lost(), flight.pipe()),
@@ -331,7 +331,7 @@ mod tests {
         );
         flight.send(0, at(10));
         assert_eq!((flight.lost(), flight.pipe()), (0, 3));
-        // In the order of transmission it comes last.
+        // It is the last one in the order of transmission.
         assert_eq!(flight.lose_overtaken(7, Some(at(9))), None);
         assert_eq!((flight.next_lost(), flight.lost()), (Some(1), 2));
         flight.lose_overtaken(8, Some(at(10)));
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(flight.next_lost(), Some(0));
     }
 
-    /// The links against a recount.
+    /// Compares the links and counts with a recount.
     fn check(flight: &Flight) -> Result<(), TestCaseError> {
         let in_network = |record: &&Record| !record.lost && !record.sacked;
         let mut orders: Vec<u64> = flight

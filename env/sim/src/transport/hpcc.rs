@@ -1,4 +1,4 @@
-//! HPCC (Li et al., SIGCOMM 2019), from telemetry.
+//! HPCC (Li et al., SIGCOMM 2019), which reads telemetry.
 
 use super::rate::{
     self, HopChange, PacedWindow, PathMemory, RoundTrips, Smoothed, bandwidth_delay_product,
@@ -6,28 +6,28 @@ use super::rate::{
 use super::{Acked, CongestionControl, Pacer, Settings, TransportVariant, Window};
 use crate::units::Time;
 
-/// The share of a line that is aimed at (η).
+/// Target utilisation of a line (η).
 const TARGET: f64 = 0.95;
 
-/// Additive increases in a row before the window follows the share of the line again.
+/// Number of consecutive additive increases before the window follows the utilisation of the line again.
 const STAGES: u32 = 5;
 
-/// The window follows the share of the busiest line that is in use, with what is in its queue: a
-/// reference window, which changes once per round trip, over that share.
+/// HPCC. The window follows the utilisation of the busiest line, including the bytes in its queue. It is a
+/// reference window, which changes once per round trip, divided by that utilisation.
 #[derive(Clone, Debug)]
 pub struct Hpcc {
     paced: PacedWindow,
     /// The reference window, bytes.
     reference: f64,
-    /// Additive increases since the window last followed the share.
+    /// Number of additive increases since the window last followed the utilisation.
     stage: u32,
     utilisation: Smoothed,
     round_trips: RoundTrips,
     path: PathMemory,
 }
 
-/// Bytes that a round trip adds: those of all flows that a host expects fill what the target leaves of
-/// the line; in the ns-3 code, what 100 Mbit/s send.
+/// Returns the bytes that a round trip adds. Together, all flows that a host expects add the part of the line
+/// that the target leaves free. In the ns-3 code, it is the bytes that 100 Mbit/s send.
 fn additive_increase(settings: &Settings) -> f64 {
     match settings.variant {
         TransportVariant::Paper => {
@@ -38,7 +38,8 @@ fn additive_increase(settings: &Settings) -> f64 {
     }
 }
 
-/// What is in the queue and on the line of a hop, over what the line holds (Eq. 2).
+/// Returns the utilisation of a hop: bytes in the queue and on the line over the bytes that the line holds
+/// (Eq. 2).
 fn utilisation_of(hop: HopChange, settings: &Settings) -> f64 {
     let [before, now] = hop.queue_bytes;
     let in_flight = hop.line * settings.base_rtt.0 as f64;
@@ -59,7 +60,7 @@ impl Hpcc {
         }
     }
 
-    /// Takes the share of the hop where it is greatest (Algorithm 1).
+    /// Updates the window with the utilisation of the busiest hop (Algorithm 1).
     fn adapt(&mut self, share: f64, time: Time, round_trip_over: bool, settings: &Settings) {
         let share = self.utilisation.take(share, time, settings);
         let increase = additive_increase(settings);
@@ -119,8 +120,8 @@ mod tests {
     use crate::transport::rate::tests::{path, record, settings};
     use crate::transport::testing::acked;
 
-    /// The windows after acknowledgements of so many segments in all, with records of one hop: time
-    /// in microseconds, bytes in the queue and bytes sent.
+    /// Returns the windows after acknowledgements. Each is given by the number of segments acknowledged so
+    /// far and the record of one hop: time in microseconds, bytes in the queue and bytes sent.
     fn windows(variant: TransportVariant, acks: &[(u32, [u64; 3])]) -> Vec<f64> {
         let settings = settings(TransportKind::Hpcc, variant);
         let mut hpcc = Hpcc::new(&settings);
@@ -149,17 +150,17 @@ mod tests {
         }
     }
 
-    /// W_AI is 500 B.
+    /// The additive increase W_AI is 500 B.
     #[test]
     fn a_sequence_by_hand() {
         let acks = [
             (1, [0, 30_000, 0]),
-            // A whole round trip of a busy line, with 20,000 B in the queue at the least: 1.2.
+            // A whole round trip of a busy line, with at least 20,000 B in the queue: 1.2.
             (2, [80, 20_000, 100_000]),
-            // In the same round trip of the flow the reference stays: half of the line, smoothed
-            // over a tenth of a round trip, 0.9 · 1.2 + 0.1 · 0.5.
+            // In the same round trip of the flow the reference is unchanged. Half of the line is
+            // busy, smoothed over a tenth of a round trip: 0.9 · 1.2 + 0.1 · 0.5.
             (3, [88, 0, 105_000]),
-            // The next round trip: half of the line for 80 µs is below the target.
+            // In the next round trip, half of the line is busy for 80 µs, which is below the target.
             (13, [168, 0, 155_000]),
             (14, [248, 0, 205_000]),
         ];
@@ -172,11 +173,11 @@ mod tests {
         );
     }
 
-    /// Each round trip below the target adds 500 B; the sixth follows the share again.
+    /// Each round trip below the target adds 500 B; the sixth follows the utilisation again.
     #[test]
     fn five_increases_come_before_the_share_counts() {
         let mut acks = vec![(1, [0, 0, 0]), (2, [80, 400_000, 100_000])];
-        // A queue at both ends of an interval makes a long one.
+        // The utilisation counts a queue only if it is long at both ends of an interval.
         acks.push((13, [160, 400_000, 200_000]));
         for step in 0..6 {
             let at = 240 + 80 * u64::from(step);

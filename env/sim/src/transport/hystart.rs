@@ -1,24 +1,24 @@
-//! HyStart++: leaving slow start before it overfills the buffer (RFC 9406).
+//! HyStart++: leaves slow start before it overfills the buffer (RFC 9406).
 
 use super::Acked;
 use crate::units::Time;
 
-/// Samples that a round needs before its delay is compared (RFC 9406 §4.3, N_RTT_SAMPLE).
+/// Number of samples that a round needs before its delay is compared (RFC 9406 §4.3, N_RTT_SAMPLE).
 const SAMPLES: u32 = 8;
 /// Bounds of the delay increase that ends slow start (MIN_RTT_THRESH, MAX_RTT_THRESH).
 const LEAST_GROWTH: Time = Time::from_ms(4);
 const MOST_GROWTH: Time = Time::from_ms(16);
 /// The delay increase is the last round's delay divided by this (MIN_RTT_DIVISOR).
 const GROWTH_DIVISOR: u64 = 8;
-/// Rounds of conservative slow start before congestion avoidance (CSS_ROUNDS).
+/// Number of rounds of conservative slow start before congestion avoidance (CSS_ROUNDS).
 const CONSERVATIVE_ROUNDS: u32 = 5;
 /// Divisor of the window's growth in conservative slow start (CSS_GROWTH_DIVISOR).
 const CONSERVATIVE_DIVISOR: u32 = 4;
 
-/// Whether slow start goes on.
+/// Decision whether slow start continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pace {
-    /// Slow start goes on.
+    /// Slow start continues.
     Continued,
     /// Congestion avoidance follows.
     Finished,
@@ -32,7 +32,7 @@ pub(super) struct HyStart {
     last_round: Time,
     this_round: Time,
     samples: u32,
-    /// In conservative slow start: the delay at which it began, and its completed rounds.
+    /// In conservative slow start: the delay at which it began, and the number of completed rounds.
     conservative: Option<(Time, u32)>,
 }
 
@@ -89,7 +89,7 @@ impl HyStart {
         }
     }
 
-    /// Divisor of the window's growth.
+    /// Returns the divisor of the window's growth.
     pub(super) fn growth_divisor(&self) -> u32 {
         match self.conservative {
             Some(_) => CONSERVATIVE_DIVISOR,

@@ -1,24 +1,24 @@
-//! HyStart of Linux: leaving slow start at once, by the length of a train of acknowledgements or by
+//! HyStart of Linux: leaves slow start at once, by the length of a train of acknowledgements or by
 //! growing delay (`net/ipv4/tcp_cubic.c` of Linux 6; Ha and Rhee, *Taming the elephants: New TCP
 //! slow start*, 2011).
 
 use super::{Acked, Window};
 use crate::units::Time;
 
-/// Segments below which a window does not end slow start (`hystart_low_window`).
+/// Smallest window at which HyStart may end slow start, segments (`hystart_low_window`).
 const LOW_WINDOW: u32 = 16;
 /// Longest gap between acknowledgements of one train (`hystart_ack_delta_us`).
 const TRAIN_GAP: Time = Time::from_ms(2);
-/// Samples of a round before its least delay is compared (`HYSTART_MIN_SAMPLES`).
+/// Number of samples of a round before its minimum delay is compared (`HYSTART_MIN_SAMPLES`).
 const SAMPLES: u32 = 8;
 /// Bounds of the delay increase that ends slow start (`HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`).
 const LEAST_GROWTH: Time = Time::from_ms(4);
 const MOST_GROWTH: Time = Time::from_ms(16);
-/// Time after the beginning of a stage of congestion avoidance in which delays are not taken: a
-/// second of the kernel's clock (`HZ`).
+/// Time after the beginning of a stage of congestion avoidance in which delays are ignored: a second of
+/// the kernel's clock (`HZ`).
 const QUIET: Time = Time::from_ms(1_000);
-/// Bytes of a burst of segmentation offload, four of which a sender may leave between
-/// acknowledgements (`hystart_ack_delay`), and the most time that they may take.
+/// Size of a burst of segmentation offload, bytes, four of which a sender may put between acknowledgements
+/// (`hystart_ack_delay`), and the maximum time that they may take.
 const BURST: u64 = 65_536;
 const MOST_BURSTS: Time = Time::from_ms(1);
 
@@ -26,23 +26,23 @@ const MOST_BURSTS: Time = Time::from_ms(1);
 /// beginning is acknowledged.
 #[derive(Clone, Default, Debug)]
 pub(super) struct HyStartLinux {
-    /// Slow start was ended; it is not ended again before a timeout.
+    /// True if slow start was ended; it is not ended again before a timeout.
     found: bool,
     /// First segment that was not yet sent when the round began.
     round_end: u32,
     round_start: Time,
-    /// The last acknowledgement of the train.
+    /// Time of the last acknowledgement of the train.
     last_ack: Time,
-    /// Least delay of the round, after `samples` of them (at most [`SAMPLES`]).
+    /// Minimum delay of the round, over `samples` samples (at most [`SAMPLES`]).
     delay: Option<Time>,
     samples: u32,
-    /// Least delay of the flow since the last timeout.
+    /// Minimum delay of the flow since the last timeout.
     least_delay: Option<Time>,
 }
 
 impl HyStartLinux {
-    /// Takes an acknowledgement, in slow start or not, and returns whether slow start ends with it.
-    /// `epoch` is when the current stage of congestion avoidance began, if there is one.
+    /// Takes an acknowledgement, in slow start or not. Returns true if slow start ends with it. `epoch` is
+    /// the start of the current stage of congestion avoidance, if there is one.
     pub(super) fn observe(
         &mut self,
         window: &Window,
@@ -70,7 +70,7 @@ impl HyStartLinux {
         self.found
     }
 
-    /// A timeout forgets delays, and slow start begins anew (`cubictcp_state`, `bictcp_reset`).
+    /// Forgets delays after a timeout, and begins slow start anew (`cubictcp_state`, `bictcp_reset`).
     pub(super) fn on_timeout(&mut self, now: Time, next: u32) {
         *self = HyStartLinux::default();
         self.begin_round(now, next);
@@ -84,8 +84,8 @@ impl HyStartLinux {
         self.samples = 0;
     }
 
-    /// Whether acknowledgements without a longer gap come for more than half of the least delay and
-    /// of what bursts may add: then the path holds what the window sends in a round trip.
+    /// Returns true if acknowledgements without a longer gap have arrived for more than half of the sum of the
+    /// minimum delay and the time of bursts. Then the window fills the path.
     fn is_train_long(&mut self, acked: &Acked, least: Time, window: &Window) -> bool {
         if acked.now.saturating_since(self.last_ack) > TRAIN_GAP {
             return false;
@@ -107,7 +107,7 @@ impl HyStartLinux {
     }
 }
 
-/// Time of four bursts at the rate at which Linux would pace in slow start: two windows in a
+/// Returns the time of four bursts at the rate at which Linux would pace in slow start: two windows in a
 /// smoothed round-trip time.
 fn bursts(smoothed_rtt: Time, cwnd: u32) -> Time {
     if cwnd == 0 {
@@ -130,7 +130,7 @@ mod tests {
         }
     }
 
-    /// An acknowledgement of segment `una - 1` at `us`, of a round trip of `rtt` microseconds, when
+    /// Returns an acknowledgement of segment `una - 1` at `us`, with a round trip of `rtt` microseconds, when
     /// `next` is the next segment to be sent.
     fn ack(us: u64, rtt: u64, una: u32, next: u32) -> Acked<'static> {
         Acked {
@@ -143,8 +143,8 @@ mod tests {
         }
     }
 
-    /// Acknowledgements `gap` microseconds apart in one round, with delays in microseconds, under a
-    /// window of `segments`: which of them ends slow start.
+    /// Returns which acknowledgement ends slow start. They arrive `gap` microseconds apart in one round, with
+    /// delays in microseconds and a window of `segments`.
     fn ends_at(segments: u32, gap: u64, delays: &[u64]) -> Option<usize> {
         let mut hystart = HyStartLinux::default();
         let mut us = 10_000;
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_delay_that_has_grown_by_an_eighth_ends_it() {
-        // Without trains. An eighth of 40 ms is 5 ms.
+        // The gaps prevent trains. An eighth of 40 ms is 5 ms.
         let delays = |grown: u64| {
             let mut hystart = HyStartLinux::default();
             let mut us = 100_000;
@@ -188,7 +188,7 @@ mod tests {
                 hystart.observe(&window(100), &ack(us, delay, 101 + index, 200), None, MSS)
             })
         };
-        // Eight samples of the round are not compared.
+        // The first eight samples of the round are not compared.
         assert_eq!(delays(45_001), Some(8));
         assert_eq!(delays(45_000), None);
     }

@@ -2,13 +2,13 @@
 
 use super::{Acked, CongestionControl, Settings, Window};
 
-/// Slow start adds one segment per acknowledgement; congestion avoidance adds about one segment per
-/// round trip. A loss sets the slow-start threshold to half of the outstanding data.
+/// NewReno. Slow start adds one segment per acknowledgement; congestion avoidance adds about one segment
+/// per round trip. A loss sets the slow-start threshold to half of the outstanding data.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct NewReno;
 
-/// Bytes that congestion avoidance adds per acknowledgement (RFC 5681 §3.1, equation 3); at least
-/// one, so that a huge window still grows.
+/// Returns the bytes that congestion avoidance adds per acknowledgement (RFC 5681 §3.1, equation 3); at
+/// least one, so that a huge window still grows.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
@@ -20,13 +20,13 @@ fn avoidance_step(window: &Window, settings: &Settings) -> u32 {
     ((square / u64::from(window.cwnd)) as u32).max(1)
 }
 
-/// Half of the outstanding bytes, but at least two segments (RFC 5681 §3.1, equation 4).
+/// Returns half of the outstanding bytes, but at least two segments (RFC 5681 §3.1, equation 4).
 #[inline]
 pub(super) fn half(flight: u32, settings: &Settings) -> u32 {
     (flight / 2).max(2 * settings.mss)
 }
 
-/// Grows a window as Reno does.
+/// Grows a window like Reno.
 #[inline]
 pub(super) fn grow(window: &mut Window, acked: &Acked, settings: &Settings) {
     if acked.segments == 0 {

@@ -5,18 +5,17 @@ use crate::units::{Rate, Time};
 /// Paces the segments of a flow. A congestion control that sets a rate has one.
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
-    /// Bits per second on the wire that the congestion control has set. A change moves the next
-    /// segment too.
+    /// Rate on the wire that the congestion control has set. A change also moves the next segment.
     pub rate: Rate,
-    /// When the last segment left, and its wire bytes.
+    /// Time at which the last segment left, and its size on the wire, bytes.
     sent_at: Time,
     bytes: u32,
-    /// When the first pending timer expires; in the past if none is pending.
+    /// Expiry of the first pending timer; in the past if none is pending.
     timer_at: Time,
 }
 
 impl Pacer {
-    /// A pacer whose first segment may leave at once.
+    /// Returns a pacer whose first segment may leave at once.
     pub fn new(rate: Rate) -> Pacer {
         Pacer {
             rate,
@@ -26,30 +25,30 @@ impl Pacer {
         }
     }
 
-    /// When the next segment may leave: a transmission time of the last one after it.
+    /// Returns when the next segment may leave: one transmission time of the last segment after that one.
     fn not_before(&self) -> Time {
         let spacing = self.rate.transmission_time(u64::from(self.bytes));
         self.sent_at.saturating_add(spacing)
     }
 
-    /// Whether a segment may leave now.
+    /// Returns true if a segment may leave now.
     pub(super) fn may_send(&self, now: Time) -> bool {
         self.not_before() <= now
     }
 
-    /// Notes that a segment of so many bytes on the wire leaves now.
+    /// Records that a segment of `bytes` on the wire leaves now.
     pub(super) fn on_send(&mut self, now: Time, bytes: u32) {
         (self.sent_at, self.bytes) = (now, bytes);
     }
 
-    /// Delay of the timer to set now; `None` if the sender may send, or a timer is pending that
-    /// expires no later than it may.
+    /// Returns the delay of the timer to set now. `None` if the sender may send now, or if a pending timer
+    /// expires no later than it may send.
     pub(super) fn take_timer(&mut self, now: Time) -> Option<Time> {
         self.take_timer_until(now, Time::MAX)
     }
 
-    /// As [`take_timer`](Pacer::take_timer), for a timer that expires at `change` at the latest, when
-    /// the rate changes by itself.
+    /// Like [`take_timer`](Pacer::take_timer), for a timer that expires at the latest at `change`, when the
+    /// rate changes with time.
     pub(super) fn take_timer_until(&mut self, now: Time, change: Time) -> Option<Time> {
         let due = self.not_before().min(change);
         let is_set = self.timer_at > now && self.timer_at <= due;

@@ -2,19 +2,19 @@
 
 /// State that another flow can reuse.
 pub(crate) trait Reset: Default {
-    /// Makes it as new, but keeps its allocated memory.
+    /// Resets the value, but keeps its allocated memory.
     fn reset(&mut self);
 }
 
-/// States that flows have given back. It allocates only when more are in use than ever before, so
-/// that a run in a steady state allocates none.
+/// States that flows have given back. The pool allocates only when more states are in use than ever
+/// before, so a run in a steady state allocates nothing.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Pool<T> {
     spare: Vec<Box<T>>,
 }
 
 impl<T: Reset> Pool<T> {
-    /// A spare state, or a new one.
+    /// Takes a spare state, or creates one.
     pub(crate) fn take(&mut self) -> Box<T> {
         self.spare.pop().unwrap_or_default()
     }

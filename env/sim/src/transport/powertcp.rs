@@ -1,4 +1,4 @@
-//! PowerTCP (Addanki, Michel and Schmid, NSDI 2022), from telemetry.
+//! PowerTCP (Addanki, Michel and Schmid, NSDI 2022), which reads telemetry.
 
 use super::rate::{
     self, HopChange, PacedWindow, PastWindows, PathMemory, RoundTrips, Smoothed,
@@ -10,24 +10,24 @@ use crate::units::Time;
 /// Weight of the new window (γ).
 pub(super) const GAMMA: f64 = 0.9;
 
-/// No power is less.
+/// Minimum power.
 pub(super) const LEAST_POWER: f64 = 0.01;
 
-/// The least current, relative to the line. While flows are silent because their windows have shrunk, what
-/// comes to a queue is nothing, however long the queue still is. With a current of 0 there they would all
-/// open their windows before it is empty.
+/// Minimum current, relative to the line. While flows are silent because their windows have shrunk, nothing
+/// arrives at a queue, however long it still is. With a current of 0, all flows would then open their windows
+/// before the queue is empty.
 const LEAST_CURRENT: f64 = 0.1;
 
-/// The same in the ns-3 code.
+/// Minimum current in the ns-3 code.
 const LEAST_CURRENT_IN_NS3: f64 = 0.5;
 
-/// What the ns-3 code divides the power by.
+/// Divisor of the power in the ns-3 code.
 const TARGET_IN_NS3: f64 = 0.95;
 
-/// The window follows the power of the bottleneck: current times voltage, that is the rate at which
-/// data comes times what is in the queue and on the way, over what they are where the line is busy
-/// and the queue empty. Window and power are those of one round trip, so that a queue that builds up
-/// counts before it is long.
+/// PowerTCP. The window follows the power of the bottleneck, which is current times voltage. The current is
+/// the rate at which data arrives. The voltage is the amount of data in the queue and in flight. Power is
+/// relative to that of a busy line with an empty queue. Window and power belong to the same round trip, so
+/// that a growing queue counts before it is long.
 #[derive(Clone, Debug)]
 pub struct PowerTcp {
     paced: PacedWindow,
@@ -36,14 +36,15 @@ pub struct PowerTcp {
     path: PathMemory,
 }
 
-/// The window that the new one follows from (w_old).
+/// Window from which the new window is computed (w_old).
 #[derive(Clone, Debug)]
 enum Reference {
-    /// The one that made the power. A record is written when a segment leaves the queue. What was in the
-    /// queue then had been sent under the windows of τ before the acknowledgement arrives, while the segment
-    /// itself was sent before it waited. Only where the queue is empty are both the same window.
+    /// The window that caused the power. A record is written when a segment leaves the queue. The bytes in the
+    /// queue at that time were sent under the windows of τ before the acknowledgement arrives. The segment
+    /// itself was sent earlier, because it waited in the queue. Both windows are the same only if the queue is
+    /// empty.
     OfThePower(PastWindows),
-    /// In the ns-3 code: noted once per round trip.
+    /// The window in the ns-3 code, recorded once per round trip.
     Noted(f64, RoundTrips),
 }
 
@@ -62,7 +63,7 @@ impl Reference {
         }
     }
 
-    /// After an acknowledgement the window is so large.
+    /// Records the window after an acknowledgement.
     fn take(&mut self, acked: &Acked<'_>, window: f64) {
         match self {
             Reference::OfThePower(past) => past.set(acked.now, window),
@@ -75,8 +76,8 @@ impl Reference {
     }
 }
 
-/// β: what a flow leaves in the queue. For the flows that a host expects it is one bandwidth-delay
-/// product together; in the ns-3 code, what 100 Mbit/s send in a round trip.
+/// Returns β, the bytes that a flow leaves in the queue. Together, the flows that a host expects leave one
+/// bandwidth-delay product. In the ns-3 code, it is the bytes that 100 Mbit/s send in a round trip.
 pub(super) fn additive_increase(settings: &Settings) -> f64 {
     match settings.variant {
         TransportVariant::Paper => {
@@ -86,8 +87,8 @@ pub(super) fn additive_increase(settings: &Settings) -> f64 {
     }
 }
 
-/// The power of a hop, relative to that of a busy line with an empty queue:
-/// `λ (q + bτ) / (b² τ)`, with `λ` the bytes that came per time.
+/// Returns the power of a hop, relative to that of a busy line with an empty queue: `λ (q + bτ) / (b² τ)`,
+/// where `λ` is the rate at which bytes arrive.
 fn power_of(hop: HopChange, settings: &Settings) -> f64 {
     let [before, now] = hop.queue_bytes;
     let time = hop.time.0 as f64;
@@ -114,7 +115,7 @@ impl PowerTcp {
         }
     }
 
-    /// Takes the power of the hop where it is greatest.
+    /// Updates the window with the power of the hop where it is greatest.
     fn adapt(&mut self, power: f64, time: Time, now: Time, settings: &Settings) {
         let power = self.power.take(power, time, settings).max(LEAST_POWER);
         self.power.set(power);
@@ -132,7 +133,7 @@ impl PowerTcp {
 }
 
 impl CongestionControl for PowerTcp {
-    /// Algorithm 1.
+    /// Implements Algorithm 1.
     fn observe(&mut self, window: &mut Window, acked: &Acked<'_>, settings: &Settings) {
         let Some(path) = acked.path else {
             return;
@@ -190,7 +191,7 @@ mod tests {
             }
         }
 
-        /// The window after an acknowledgement, with segments before `una` acknowledged.
+        /// Returns the window after an acknowledgement of the segments before `una`.
         fn ack(&mut self, una: u32, records: &[HopRecord]) -> f64 {
             let path = path(records);
             let acked = Acked {
@@ -221,19 +222,19 @@ mod tests {
     #[test]
     fn a_sequence_by_hand() {
         let mut bench = Bench::new(TransportVariant::Paper);
-        // One record says nothing.
+        // A single record gives no power.
         assert_eq!(bench.ack(1, &[record(0, 0, 0, 0)]), 100_000.0);
         let first = record(0, 8, 40_000, 10_000);
         let second = record(0, 16, 50_000, 20_000);
-        // 50,000 B came in 8 µs: current 5, voltage 1.4. That is the first value. Then 20,000 B, current
-        // 2, and voltage 1.5.
+        // 50,000 B arrived in 8 µs: current 5, voltage 1.4. That is the first value. Then 20,000 B arrived:
+        // current 2, voltage 1.5.
         let window = 0.9 * (100_000.0 / 7.0 + 10_000.0) + 0.1 * 100_000.0;
         close(bench.ack(2, &[first]), window);
-        // Smoothed, Γ is 0.9 · 7 + 0.1 · 3.
+        // The smoothed power Γ is 0.9 · 7 + 0.1 · 3.
         let next = 0.9 * (100_000.0 / 6.6 + 10_000.0) + 0.1 * window;
         close(bench.ack(3, &[second]), next);
         assert_eq!(f64::from(bench.window.cwnd), next.floor());
-        // The first of these windows was set at 8 µs, and counts a round trip of 80 µs later.
+        // The first of these windows was set at 8 µs, and takes effect a round trip of 80 µs later.
         let third = record(0, 87, 50_000, 108_750);
         let power = (9.0 * 6.6 + 71.0 * 1.5) / 80.0;
         let after = 0.9 * (100_000.0 / power + 10_000.0) + 0.1 * next;
@@ -249,13 +250,14 @@ mod tests {
         let mut bench = Bench::new(TransportVariant::Paper);
         let hops = |at, queue, sent| [record(1, at, 0, sent), record(2, at + 10, queue, 2 * sent)];
         bench.ack(1, &hops(0, 0, 0));
-        // 5,000 B in 8 µs at the first hop, 0.5; at the second one 10,000 B, and 2,500 in the queue.
+        // The first hop sends 5,000 B in 8 µs: power 0.5. The second hop sends 10,000 B, and 2,500 B are in the
+        // queue.
         let power = 1.25 * 1.025;
         let window = 0.9 * (100_000.0 / power + 10_000.0) + 0.1 * 100_000.0;
         close(bench.ack(2, &hops(8, 2_500, 5_000)), window);
     }
 
-    /// What an idle line carries counts as a tenth.
+    /// An idle line counts as a current of a tenth.
     #[test]
     fn the_window_is_bounded() {
         let mut bench = Bench::new(TransportVariant::Paper);
@@ -287,8 +289,8 @@ mod tests {
     fn the_form_of_ns3_by_hand() {
         let mut bench = Bench::new(TransportVariant::Ns3);
         bench.ack(1, &[record(0, 0, 0, 0)]);
-        // Current 2 and voltage 1.1 for 8 of 80 µs: 0.22 and, over 0.95, below a half, so γ is 1.
-        // The window is the largest.
+        // Current 2 and voltage 1.1 for 8 of 80 µs give 0.22. Divided by 0.95, that is below a half, so γ
+        // is 1. The window is the maximum.
         let [first, second] = [record(0, 8, 10_000, 10_000), record(0, 88, 20_000, 110_000)];
         assert_eq!(bench.ack(2, &[first]), 100_000.0);
         // A whole round trip: 110,000 B of 100,000, voltage 1.2.

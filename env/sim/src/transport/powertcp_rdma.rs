@@ -1,12 +1,12 @@
-//! PowerTCP for RDMA, as Reverie (NSDI 2024) was evaluated with: the rate of HPCC's ns-3 hosts, with
-//! the power of PowerTCP (NSDI 2022) in the place of the utilisation.
+//! PowerTCP for RDMA, as in the evaluation of Reverie (NSDI 2024): the rate rule of HPCC's ns-3 hosts,
+//! with the power of PowerTCP (NSDI 2022) instead of the utilisation.
 
 use super::rate::{self, HopChange, PathMemory, RoundTrips};
 use super::{Acked, CongestionControl, HopRecord, Pacer, PathRecords, Settings, Window};
 use crate::convert::{floor_u32, floor_u64};
 use crate::units::{Rate, Time};
 
-/// The power at which rates stay (η).
+/// Power at which rates stay constant (η).
 const TARGET: f64 = 0.95;
 
 /// Additive increase, bit/s.
@@ -15,21 +15,21 @@ const ADDITIVE: f64 = 150e6;
 /// Weight of a new rate.
 const WEIGHT: f64 = 0.9;
 
-/// No hop counts as less busy than this share of its line.
+/// Minimum current of a hop, as a share of its line.
 const LEAST_CURRENT: f64 = 0.5;
 
-/// Units of the records: instants, bytes enqueued, bytes that wait.
+/// Units of the records: time, bytes enqueued, bytes waiting.
 const TIME_UNIT: Time = Time::from_ns(1);
 const ENQUEUED_UNIT: u64 = 128;
 const WAITING_UNIT: u64 = 80;
 
-/// The rate follows the power of the bottleneck, smoothed over a round trip; what is outstanding is
-/// below what the rate sends in one.
+/// PowerTCP for RDMA. The rate follows the power of the bottleneck, smoothed over a round trip. Outstanding
+/// data is limited to what the rate sends in a round trip.
 #[derive(Clone, Debug)]
 pub struct PowerTcpRdma {
-    /// Bit/s (R).
+    /// Rate, bit/s (R).
     rate: f64,
-    /// The rate that new ones follow from, noted once per round trip (R_c).
+    /// Rate from which new rates are computed, recorded once per round trip, bit/s (R_c).
     reference: f64,
     /// Smoothed power (u).
     power: f64,
@@ -38,7 +38,7 @@ pub struct PowerTcpRdma {
     path: PathMemory,
 }
 
-/// The record as its packet carries it: in whole units, with all bytes that have come to the port.
+/// Returns the record as its packet carries it: in whole units, with all bytes that have arrived at the port.
 fn quantised(hop: &HopRecord) -> HopRecord {
     let whole = |number: u64, unit: u64| number - number % unit;
     HopRecord {
@@ -49,8 +49,8 @@ fn quantised(hop: &HopRecord) -> HopRecord {
     }
 }
 
-/// The power of a hop, relative to that of a busy line with an empty queue: `A (q + bτ) / (b · bτ)`,
-/// with A what has come in a time, at least half of what the line sends.
+/// Returns the power of a hop, relative to that of a busy line with an empty queue: `A (q + bτ) / (b · bτ)`.
+/// A is the rate at which bytes arrive, at least half of the line rate.
 fn power_of(hop: HopChange, settings: &Settings) -> f64 {
     let current = (hop.sent_bytes / (hop.time.0 as f64 * hop.line)).max(LEAST_CURRENT);
     let in_flight = hop.line * settings.base_rtt.0 as f64;
@@ -70,7 +70,8 @@ impl PowerTcpRdma {
         }
     }
 
-    /// The greatest power of a hop between two acknowledgements, and the time between them there.
+    /// Returns the greatest power of a hop between two acknowledgements, and the time between their records
+    /// at that hop.
     fn greatest(&mut self, path: &PathRecords, settings: &Settings) -> Option<(f64, Time)> {
         let mut records = PathRecords::default();
         for hop in path.hops() {
@@ -96,7 +97,7 @@ impl PowerTcpRdma {
         self.pacer.rate = Rate(floor_u64(self.rate));
     }
 
-    /// What is outstanding is below Rτ.
+    /// Returns the window, bytes: outstanding data is below Rτ.
     fn window(&self, settings: &Settings) -> u32 {
         let bytes = self.rate * settings.base_rtt.0 as f64 / 8e12;
         floor_u32(bytes.ceil()).max(1)
@@ -136,7 +137,7 @@ mod tests {
 
     const GBPS: f64 = 1e9;
 
-    /// 25 Gbit/s, 17.28 µs: 54,000 B.
+    /// Returns settings with 25 Gbit/s and 17.28 µs: 54,000 B.
     fn settings() -> Settings {
         let mut scenario = Scenario::default();
         for change in [
@@ -174,13 +175,14 @@ mod tests {
             }
         }
 
-        /// The rate after an acknowledgement; a hop says when, what waits, and what it has sent.
+        /// Returns the rate after an acknowledgement. A hop states the time in ps, the waiting bytes and the bytes
+        /// sent.
         fn ack(&mut self, una: u32, hops: &[(u64, u64, u64)]) -> f64 {
             let mut path = PathRecords::default();
             for (port, &(ps, port_bytes, sent_bytes)) in hops.iter().enumerate() {
                 path.push(HopRecord {
                     port: PortId::of(Default::default(), port),
-                    // That of the packet alone does not count.
+                    // The queue of the packet alone does not count.
                     queue_bytes: port_bytes / 2,
                     port_bytes,
                     sent_bytes,
@@ -206,29 +208,30 @@ mod tests {
         let mut bench = Bench::new();
         assert_eq!(bench.window.cwnd, 54_000);
         assert_eq!(bench.ack(1, &[(0, 0, 0)]), 25.0);
-        // 8,000 units of 128 B in 327,680 ns, both whole.
+        // 8,000 units of 128 B in 327,680 ns, both whole numbers of units.
         let busy = [(327_680_000, 0, 1_024_000)];
         close(bench.ack(2, &busy), 24.01);
         assert_eq!(bench.flow.power, 1.0);
-        // Rτ is 51,861.6 B, and what is outstanding is below that.
+        // Rτ is 51,861.6 B, and outstanding data is below that.
         assert_eq!(bench.window.cwnd, 51_862);
     }
 
-    /// 25,600 B came in 8.192 µs, as many as the line sends, and 10,800 B wait, a fifth of bτ: power 1.2
+    /// 25,600 B arrived in 8.192 µs, which is the line rate, and 10,800 B wait, a fifth of bτ: power 1.2
     /// for 8.192 of 17.28 µs.
     #[test]
     fn power_is_smoothed_over_a_round_trip() {
         let mut bench = Bench::new();
         bench.ack(1, &[(0, 10_800, 0)]);
         let u = (17.28 - 8.192 + 1.2 * 8.192) / 17.28;
-        // 10,800 B are 135 units of 80 B; all that came, 84 units and 48 B, and then 284.
+        // 10,800 B are 135 units of 80 B. All bytes that arrived are 84 units of 128 B and 48 B, and then 284
+        // units and 48 B.
         let rate = 0.9 * (25.0 * 0.95 / u + 0.15) + 2.5;
         close(bench.ack(2, &[(8_192_000, 10_800, 25_600)]), rate);
-        // In the same round trip the reference stays.
+        // In the same round trip the reference is unchanged.
         let after = (u * (17.28 - 8.192) + 1.2 * 8.192) / 17.28;
         let next = 0.9 * (25.0 * 0.95 / after + 0.15) + 2.5;
         close(bench.ack(3, &[(16_384_000, 10_800, 51_200)]), next);
-        // The first packet that left after the first acknowledgement makes the present rate the
+        // The first packet that left after the first acknowledgement makes the current rate the
         // reference.
         let third = (after * (17.28 - 8.192) + 1.2 * 8.192) / 17.28;
         let last = 0.9 * (25.0 * 0.95 / third + 0.15) + 2.5;
@@ -248,7 +251,7 @@ mod tests {
         assert_eq!(bench.flow.rate, 25.0 * GBPS);
     }
 
-    /// 127 B less than a unit, 79 B less than one, and 999 ps are nothing.
+    /// Remainders below a unit are dropped: 127 B, 79 B and 999 ps.
     #[test]
     fn records_have_whole_units() {
         let record = HopRecord {
@@ -268,7 +271,8 @@ mod tests {
     fn the_hop_of_the_greatest_power_counts() {
         let mut bench = Bench::new();
         bench.ack(1, &[(0, 0, 0), (0, 54_000, 0)]);
-        // The second hop: as busy, and as much waits as is on the way. A whole round trip or more.
+        // The second hop is as busy, and as many bytes wait as are in flight, for more than a whole round
+        // trip.
         let hops = [(40_960_000, 0, 128_000), (40_960_000, 54_000, 128_000)];
         let rate = 0.9 * (25.0 * 0.95 / 2.0 + 0.15) + 2.5;
         close(bench.ack(2, &hops), rate);

@@ -1,4 +1,4 @@
-//! Proportional rate reduction: how much to send on each acknowledgement during fast recovery
+//! Proportional rate reduction (PRR): the amount to send on each acknowledgement during fast recovery
 //! (RFC 6937).
 
 /// State of one recovery episode; all quantities are in bytes.
@@ -9,21 +9,21 @@ pub(crate) struct RateReduction {
     flight_at_entry: u64,
 }
 
-/// How fast what is outstanding may grow again where it is below the target.
+/// Bound on the growth of the outstanding data if it is below the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Bound {
-    /// By no more than was delivered (PRR-CRB).
+    /// Growth by no more than was delivered (PRR-CRB).
     Conservation,
-    /// By a segment more for each acknowledgement, as in slow start (PRR-SSRB).
+    /// Growth by one more segment for each acknowledgement, as in slow start (PRR-SSRB).
     SlowStart,
 }
 
-/// What PRR needs to know at an acknowledgement; bytes.
+/// Input of PRR at an acknowledgement, bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
-    /// Newly acknowledged or SACKed (DeliveredData).
+    /// Data that was newly acknowledged or SACKed (DeliveredData).
     pub(crate) delivered: u32,
-    /// Believed to be in the network.
+    /// Data believed to be in the network.
     pub(crate) pipe: u32,
     /// Target of the reduction: the slow-start threshold.
     pub(crate) ssthresh: u32,
@@ -33,7 +33,7 @@ pub(crate) struct Progress {
 }
 
 impl RateReduction {
-    /// Begins an episode; `flight` is the outstanding bytes (RecoverFS, RFC 6937 §3).
+    /// Begins an episode; `flight` is the outstanding data, bytes (RecoverFS, RFC 6937 §3).
     pub(crate) fn begin(flight: u32) -> RateReduction {
         RateReduction {
             flight_at_entry: u64::from(flight).max(1),
@@ -41,7 +41,7 @@ impl RateReduction {
         }
     }
 
-    /// The window after this acknowledgement: `pipe` plus the bytes that may be sent now.
+    /// Returns the window after this acknowledgement: `pipe` plus the bytes that may be sent now.
     pub(crate) fn window(&mut self, progress: Progress) -> u32 {
         self.delivered += u64::from(progress.delivered);
         let allowance = if progress.pipe > progress.ssthresh {
@@ -105,7 +105,7 @@ mod tests {
         }
         assert_eq!(sent, 5);
     }
-    /// Below the target, 6 of 10 segments outstanding, 1 delivered.
+    /// Below the target: 6 of 10 segments are outstanding, 1 was delivered.
     #[test]
     fn conservation_sends_what_was_delivered_and_slow_start_a_segment_more() {
         let window = |bound| {

@@ -4,30 +4,30 @@
 use super::flight::{Delivered, Flight};
 use crate::units::Time;
 
-/// Reported segments that show a loss while no reordering was seen (RFC 8985 §4, DupThresh).
+/// Number of reported segments that shows a loss if no reordering was seen (RFC 8985 §4, DupThresh).
 const DUP_THRESH: u32 = 3;
 
-/// Recoveries without a duplicate after which the window is the least one again (§6.2, step 4).
+/// Number of recoveries without a duplicate after which the window is the minimum again (§6.2, step 4).
 const PERSISTENCE: u8 = 16;
 
-/// What RACK knows of a connection (RFC 8985 §5.3).
+/// State of RACK for a connection (RFC 8985 §5.3).
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
-    /// Of the segment that left last among those delivered: its transmission number, when it left
-    /// (RACK.xmit_ts) and its round-trip time (RACK.rtt). No segment has number 0.
+    /// Transmission number, which stands for the time of transmission (RACK.xmit_ts), and round-trip time
+    /// (RACK.rtt) of the delivered segment that left last. No segment has number 0.
     order: u64,
     rtt: Time,
-    /// Least round-trip time of the connection (RACK.min_RTT); a flow is shorter than the minutes
-    /// over which a kernel takes it.
+    /// Minimum round-trip time of the connection (RACK.min_RTT). A flow is shorter than the minutes
+    /// over which a kernel takes the minimum.
     min_rtt: Time,
     /// One past the highest segment delivered (RACK.fack).
     highest: u32,
     reordering_seen: bool,
-    /// Quarters of the least round-trip time in the reordering window (RACK.reo_wnd_mult).
+    /// Size of the reordering window, in quarters of the minimum round-trip time (RACK.reo_wnd_mult).
     quarters: u32,
-    /// Recoveries that the window still outlasts (RACK.reo_wnd_persist).
+    /// Number of further recoveries for which the window keeps its size (RACK.reo_wnd_persist).
     persists: u8,
-    /// Until this segment is acknowledged further duplicates widen nothing (RACK.dsack_round).
+    /// Segment until whose acknowledgement further duplicates do not widen the window (RACK.dsack_round).
     round: Option<u32>,
 }
 
@@ -46,25 +46,25 @@ impl Default for Rack {
     }
 }
 
-/// What the reordering window depends on besides [`Rack`].
+/// Input of the reordering window other than [`Rack`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Situation {
     pub(crate) now: Time,
     pub(crate) smoothed_rtt: Time,
-    /// In fast recovery or after a timeout.
+    /// True in fast recovery or after a timeout.
     pub(crate) recovering: bool,
 }
 
 impl Rack {
-    /// The handshake took `rtt`. It counts for the least round-trip time, as in Linux: a first flight
-    /// that waits in a standing queue measures that queue, and the answer to a retransmission that
-    /// comes sooner would be taken for the original's (step 2).
+    /// Takes the round-trip time of the handshake. It counts for the minimum, as in Linux: a first flight that
+    /// waits in a standing queue measures that queue. Then a faster answer to a retransmission would be
+    /// mistaken for the answer to the original (step 2).
     pub(crate) fn on_handshake(&mut self, rtt: Time) {
         self.min_rtt = self.min_rtt.min(rtt);
     }
 
-    /// A segment was delivered, acknowledged or reported (§6.2, steps 1 to 3). `echo` is when the
-    /// segment left that the acknowledgement answers.
+    /// Handles a delivered segment, which was acknowledged or reported (§6.2, steps 1 to 3). `echo` is the
+    /// time at which the segment left that the acknowledgement answers.
     pub(crate) fn on_delivered(&mut self, segment: &Delivered, echo: Time, now: Time) {
         if segment.index >= self.highest {
             self.highest = segment.index + 1;
@@ -72,7 +72,7 @@ impl Rack {
             self.reordering_seen = true;
         }
         let rtt = now - segment.sent_at;
-        // Of a segment sent twice the first one may have arrived (step 2).
+        // If a segment was sent twice, its first transmission may have arrived (step 2).
         let too_soon = self.min_rtt < Time::MAX && rtt < self.min_rtt;
         if segment.retransmitted && (echo < segment.sent_at || too_soon) {
             return;
@@ -85,8 +85,8 @@ impl Rack {
         }
     }
 
-    /// A retransmission was unnecessary for a reason other than a lost acknowledgement: the window
-    /// grows, once a round trip (step 4).
+    /// Widens the window, once per round trip, after a retransmission that was unnecessary for a reason other
+    /// than a lost acknowledgement (step 4).
     pub(crate) fn on_duplicate(&mut self, next: u32) {
         if self.round.is_none() {
             self.round = Some(next);
@@ -95,19 +95,19 @@ impl Rack {
         }
     }
 
-    /// A segment that had been thought lost arrived.
+    /// Records that a segment that had been considered lost arrived.
     pub(crate) fn note_reordering(&mut self) {
         self.reordering_seen = true;
     }
 
-    /// Everything below `una` is acknowledged.
+    /// Handles an acknowledgement of everything below `una`.
     pub(crate) fn on_advance(&mut self, una: u32) {
         if self.round.is_some_and(|round| una >= round) {
             self.round = None;
         }
     }
 
-    /// A recovery is over (step 4).
+    /// Handles the end of a recovery (step 4).
     pub(crate) fn on_recovered(&mut self) {
         self.persists = self.persists.saturating_sub(1);
         if self.persists == 0 {
@@ -115,7 +115,7 @@ impl Rack {
         }
     }
 
-    /// The reordering window (RACK_update_reo_wnd).
+    /// Returns the reordering window (RACK_update_reo_wnd).
     fn window(&self, sacked: u32, situation: Situation) -> Time {
         if !self.reordering_seen && (situation.recovering || sacked >= DUP_THRESH) {
             return Time::ZERO;
@@ -128,15 +128,15 @@ impl Rack {
         window.min(situation.smoothed_rtt)
     }
 
-    /// When a segment left that is lost now and would not be had it left later; `None` if that was
+    /// Returns the latest time of transmission of a segment that counts as lost now; `None` if that is
     /// before the start.
     fn bound(&self, sacked: u32, situation: Situation) -> Option<Time> {
         let patience = self.rtt.0 + self.window(sacked, situation).0;
         situation.now.0.checked_sub(patience).map(Time)
     }
 
-    /// Counts as lost what was overtaken long enough ago (RACK_detect_loss, step 5). Returns how
-    /// long the last of the others has until it is lost too.
+    /// Counts segments as lost that were overtaken long enough ago (RACK_detect_loss, step 5). Returns the time
+    /// until the last of the other overtaken segments is lost, too.
     pub(crate) fn detect(&self, flight: &mut Flight, situation: Situation) -> Option<Time> {
         let sacked = flight.sacked();
         let bound = self.bound(sacked, situation);
@@ -145,8 +145,7 @@ impl Rack {
         Some(Time((last.0 + patience).saturating_sub(situation.now.0)))
     }
 
-    /// Counts as lost what the timeout of the first segment shows to be (RACK_mark_losses_on_RTO,
-    /// §6.3).
+    /// Counts segments as lost after a timeout of the first segment (RACK_mark_losses_on_RTO, §6.3).
     pub(crate) fn time_out(&self, flight: &mut Flight, situation: Situation) {
         let bound = self.bound(flight.sacked(), situation);
         flight.lose_after_timeout(bound);
@@ -169,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Segments sent 10 µs apart, from time zero; the flight and what RACK knows.
+    /// Sends segments 10 µs apart, from time zero. Returns the flight and the state of RACK.
     fn sent(count: u32) -> (Flight, Rack) {
         let mut flight = Flight::default();
         for index in 0..count {
@@ -185,8 +184,8 @@ mod tests {
         });
     }
 
-    /// Segment 0 left at 0, 1 at 10 µs; 1 is reported at 410 µs, a round trip of 400 µs. The window is
-    /// a quarter of it: 0 is lost at 0 + 400 + 100 µs, 90 µs later.
+    /// Segment 0 left at 0, segment 1 at 10 µs. 1 is reported at 410 µs, after a round trip of 400 µs. The
+    /// window is a quarter of it: 0 is lost at 0 + 400 + 100 µs, 90 µs later.
     #[test]
     fn an_overtaken_segment_is_lost_after_a_quarter_of_a_round_trip() {
         let (mut flight, mut rack) = sent(10);
@@ -206,10 +205,10 @@ mod tests {
         assert_eq!(flight.lost(), 1);
         let (mut flight, mut rack) = sent(10);
         report(&mut flight, &mut rack, 0, (2, 5), 440);
-        // 1 arrives late: the window stays open from now on.
+        // Segment 1 arrives late: the window stays open from now on.
         report(&mut flight, &mut rack, 0, (1, 2), 441);
         assert!(rack.reordering_seen);
-        // 0 + 400 µs, the round trip of 4, + 100 µs.
+        // 0 + 400 µs, the round trip of segment 4, + 100 µs.
         assert_eq!(rack.detect(&mut flight, situation(441)), Some(at(59)));
     }
 
@@ -241,8 +240,8 @@ mod tests {
         assert_eq!(window(&rack), at(25));
     }
 
-    /// 0 is lost and sent again at 500 µs; an acknowledgement that echoes the first transmission, or
-    /// comes sooner than any round trip, measures nothing.
+    /// Segment 0 is lost and sent again at 500 µs. An acknowledgement that echoes the first transmission, or
+    /// arrives faster than any round trip, measures nothing.
     #[test]
     fn an_ambiguous_retransmission_measures_nothing() {
         let (mut flight, mut rack) = sent(5);
@@ -267,7 +266,7 @@ mod tests {
         let (mut flight, mut rack) = sent(3);
         report(&mut flight, &mut rack, 1, (0, 0), 400);
         flight.send(3, at(10_000));
-        // 2 left 20 µs after the start, 3 less than a round trip and a quarter ago.
+        // Segment 2 left 20 µs after the start, segment 3 less than 1.25 round trips ago.
         rack.time_out(&mut flight, situation(10_450));
         assert_eq!((flight.lost(), flight.pipe()), (2, 1));
     }

@@ -24,7 +24,7 @@ impl RangeSet {
 
     /// Adds `[start, end)` and calls `added` for every sub-range that was not there before.
     ///
-    /// Complexity: O(1) above all ranges, else O(log n) to find the place and O(n) to shift the
+    /// Complexity: O(1) above all ranges, otherwise O(log n) to find the place and O(n) to shift the
     /// ranges above it.
     pub(crate) fn insert(&mut self, start: u32, end: u32, mut added: impl FnMut(u32, u32)) {
         if start >= end {
@@ -83,7 +83,7 @@ impl RangeSet {
         }
     }
 
-    /// The range that contains `index`.
+    /// Returns the range that contains `index`.
     pub(crate) fn containing(&self, index: u32) -> Option<(u32, u32)> {
         // Most queries are for the last range.
         let last = *self.ranges.last()?;
@@ -97,12 +97,12 @@ impl RangeSet {
             .filter(|range| range.0 <= index)
     }
 
-    /// The least index at or above `from` that is not in the set.
+    /// Returns the smallest index at or above `from` that is not in the set.
     pub(crate) fn next_hole(&self, from: u32) -> u32 {
         self.containing(from).map_or(from, |range| range.1)
     }
 
-    /// How many of `[start, end)` are in the set. Complexity: O(ranges above `start`).
+    /// Returns how many indices of `[start, end)` are in the set. Complexity: O(ranges above `start`).
     pub(crate) fn count_within(&self, start: u32, end: u32) -> u32 {
         let mut count = 0;
         for &(s, e) in self.ranges.iter().rev() {
@@ -114,7 +114,7 @@ impl RangeSet {
         count
     }
 
-    /// The `n`-th highest member, if there are `n`.
+    /// Returns the `n`-th highest member, if there are `n`.
     pub(crate) fn nth_highest(&self, n: u32) -> Option<u32> {
         let mut missing = n;
         for &(s, e) in self.ranges.iter().rev() {
@@ -126,7 +126,7 @@ impl RangeSet {
         None
     }
 
-    /// One past the highest member.
+    /// Returns one past the highest member.
     pub(crate) fn end(&self) -> Option<u32> {
         self.ranges.last().map(|range| range.1)
     }

@@ -1,12 +1,11 @@
-//! What transports with a rate have in common.
+//! Parts that rate-based transports share.
 //!
-//! A flow begins with the rate of its line and a window of the bandwidth-delay product. From then on
-//! its congestion control sets a window, which bounds what is outstanding, and a rate that follows
-//! from it, at which packets leave: a window per round trip. Round-trip times through the empty
-//! network are known to hosts, not measured.
+//! A flow begins at line rate with a window of the bandwidth-delay product. Then its congestion control
+//! sets a window, which bounds the outstanding data, and the rate at which packets leave: a window per
+//! round trip. Hosts know the round-trip times through the empty network; they do not measure them.
 //!
-//! All numbers are real and take part in additions, products and quotients only, which are the same
-//! on every machine.
+//! All numbers are floating-point and are only added, subtracted, multiplied and divided, so results are the
+//! same on every machine.
 
 use std::collections::VecDeque;
 
@@ -15,35 +14,35 @@ use crate::convert::{floor_u32, floor_u64};
 use crate::scenario::MAX_WINDOW;
 use crate::units::{Rate, Time};
 
-/// No flow is slower.
+/// Minimum rate of a flow, bit/s.
 const LEAST_RATE: f64 = 100e6;
 
-/// Bytes that a rate, bit/s, sends in a time.
+/// Returns the bytes that a rate, bit/s, sends in a time.
 fn bytes_within(rate: f64, time: Time) -> f64 {
     rate * time.0 as f64 / 8e12
 }
 
-/// Bytes that the line of a host sends in a round trip through the empty network.
+/// Returns the bytes that the line of a host sends in a round trip through the empty network.
 pub(super) fn bandwidth_delay_product(settings: &Settings) -> f64 {
     bytes_within(settings.line_rate.0 as f64, settings.base_rtt)
 }
 
-/// Bytes that 100 Mbit/s send in a round trip: the additive increase of the ns-3 code.
+/// Returns the bytes that 100 Mbit/s send in a round trip: the additive increase of the ns-3 code.
 pub(super) fn increase_in_ns3(settings: &Settings) -> f64 {
     bytes_within(100e6, settings.base_rtt)
 }
 
-/// The rate, at least 100 Mbit/s and at most that of the line.
+/// Returns the rate, limited to at least 100 Mbit/s and at most the line rate, bit/s.
 pub(super) fn bounded(rate: f64, settings: &Settings) -> f64 {
     rate.max(LEAST_RATE).min(settings.line_rate.0 as f64)
 }
 
-/// A pacer at the rate of the line.
+/// Returns a pacer at line rate.
 pub(super) fn pacer(settings: &Settings) -> Pacer {
     Pacer::new(settings.line_rate)
 }
 
-/// A window that no loss and no slow start changes.
+/// Returns a window that neither losses nor slow start change.
 pub(super) fn window(bytes: f64, settings: &Settings) -> Window {
     Window {
         cwnd: floor_u32(bytes).min(settings.window_cap),
@@ -51,14 +50,14 @@ pub(super) fn window(bytes: f64, settings: &Settings) -> Window {
     }
 }
 
-/// The window with which a flow begins.
+/// Returns the window with which a flow begins.
 pub(super) fn initial_window(settings: &Settings) -> Window {
     let bytes = bandwidth_delay_product(settings).max(f64::from(settings.mss));
     window(bytes, settings)
 }
 
-/// The window of an RDMA flow at its start: that of PowerTCP is what its rate sends in a round trip,
-/// DCQCN has none.
+/// Returns the initial window of an RDMA flow. For PowerTCP, it is what the rate sends in a round trip;
+/// DCQCN is not limited by a window.
 pub(super) fn rdma_window(settings: &Settings) -> Window {
     let bytes = match settings.transport {
         TransportKind::PowerTcpRdma => bandwidth_delay_product(settings).ceil(),
@@ -85,7 +84,7 @@ impl PacedWindow {
         }
     }
 
-    /// Bytes of the window.
+    /// Returns the window, bytes.
     pub(super) fn bytes(&self) -> f64 {
         self.bytes
     }
@@ -99,7 +98,7 @@ impl PacedWindow {
         self.pacer.rate = Rate(floor_u64(bounded(rate, settings)));
     }
 
-    /// Puts the window in force, also after a timeout that has reduced it.
+    /// Applies the window to the sender, also after a timeout that has reduced the sender's window.
     pub(super) fn apply(&self, window_in_force: &mut Window, settings: &Settings) {
         *window_in_force = window(self.bytes, settings);
     }
@@ -111,17 +110,17 @@ impl PacedWindow {
 pub(super) struct Smoothed(Option<f64>);
 
 impl Smoothed {
-    /// The first value counts alone.
+    /// Creates a quantity whose first value is taken as it is.
     pub(super) fn from_first() -> Smoothed {
         Smoothed(None)
     }
 
-    /// The first value is smoothed too.
+    /// Creates a quantity that begins at zero, so that the first value is smoothed, too.
     pub(super) fn from_zero() -> Smoothed {
         Smoothed(Some(0.0))
     }
 
-    /// Takes a value that stands for `time`; returns the smoothed one.
+    /// Takes a value that stands for `time`; returns the smoothed value.
     pub(super) fn take(&mut self, value: f64, time: Time, settings: &Settings) -> f64 {
         let round_trip = settings.base_rtt.0 as f64;
         let share = time.0 as f64;
@@ -140,16 +139,16 @@ impl Smoothed {
     }
 }
 
-/// Tells acknowledgements apart that come a round trip after each other.
+/// Detects the acknowledgements that end a round trip.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct RoundTrips {
-    /// First segment not yet sent at the last one.
+    /// First segment not yet sent when the last round trip ended.
     until: u32,
 }
 
 impl RoundTrips {
-    /// Whether the acknowledgement is the first one of a segment that was sent after the last one of
-    /// these arrived.
+    /// Returns true if the acknowledgement ends a round trip: it is the first one of a segment that was sent
+    /// after the previous round trip ended.
     pub(super) fn is_over(&mut self, acked: &Acked<'_>) -> bool {
         if acked.una <= self.until {
             return false;
@@ -159,17 +158,17 @@ impl RoundTrips {
     }
 }
 
-/// The windows of the last round trip through the empty network (τ).
+/// Windows during the last round-trip time of the empty network (τ).
 #[derive(Clone, Debug)]
 pub(super) struct PastWindows {
-    /// Bytes of the window a τ ago.
+    /// Window one τ ago, bytes.
     before: f64,
-    /// The windows since then, and when each was set; in order.
+    /// The windows since then, bytes, and the time at which each was set; in order.
     since: VecDeque<(Time, f64)>,
 }
 
 impl PastWindows {
-    /// The first window.
+    /// Creates the record with the first window.
     pub(super) fn new(bytes: f64) -> PastWindows {
         PastWindows {
             before: bytes,
@@ -177,8 +176,8 @@ impl PastWindows {
         }
     }
 
-    /// The window that was in force a τ before `now`, which does not decrease from call to call. Amortised
-    /// constant time; at most one window is kept for every acknowledgement of a τ.
+    /// Returns the window that was in force one τ before `now`, which must not decrease from call to call.
+    /// Amortised constant time; at most one window is kept for every acknowledgement within τ.
     pub(super) fn a_round_trip_before(&mut self, now: Time, settings: &Settings) -> f64 {
         while let Some(&(set, bytes)) = self.since.front()
             && set + settings.base_rtt <= now
@@ -189,22 +188,22 @@ impl PastWindows {
         self.before
     }
 
-    /// The window is so large from now on.
+    /// Records the window from `now` on, bytes.
     pub(super) fn set(&mut self, now: Time, bytes: f64) {
         self.since.push_back((now, bytes));
     }
 }
 
-/// What changed at a hop between the segments of two acknowledgements.
+/// Changes at a hop between the segments of two acknowledgements.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct HopChange {
-    /// Bytes in the queue, at the first and at the second.
+    /// Bytes in the queue at the first and at the second segment.
     pub(super) queue_bytes: [f64; 2],
     /// Bytes that the port sent in between.
     pub(super) sent_bytes: f64,
-    /// How much later the second was.
+    /// Time between the two.
     pub(super) time: Time,
-    /// Bytes per picosecond of the port's line.
+    /// Rate of the port's line, bytes per picosecond.
     pub(super) line: f64,
 }
 
@@ -215,8 +214,8 @@ pub(super) struct PathMemory {
 }
 
 impl PathMemory {
-    /// Takes the records of a segment, and tells what changed at every hop. A hop of which there is no
-    /// earlier record, as after a change of path, is only stored.
+    /// Takes the records of a segment, and calls `change` with the changes at every hop. A hop without an
+    /// earlier record, such as after a change of path, is only stored.
     pub(super) fn take(&mut self, path: &PathRecords, mut change: impl FnMut(HopChange)) {
         for (place, hop) in path.hops().iter().enumerate() {
             let before = self.records.hops().get(place).copied();
@@ -245,7 +244,7 @@ pub(super) mod tests {
     use crate::scenario::Scenario;
     use crate::transport::{HopRecord, PortId, TransportKind, TransportVariant};
 
-    /// 10 Gbit/s and 80 µs: 100,000 B. A record's port sends 1,250 B in a microsecond.
+    /// Returns settings with 10 Gbit/s and 80 µs: 100,000 B. A record's port sends 1,250 B in a microsecond.
     pub(in crate::transport) fn settings(
         transport: TransportKind,
         variant: TransportVariant,
@@ -256,7 +255,7 @@ pub(super) mod tests {
         Settings::from_scenario(&scenario)
     }
 
-    /// A record of a port at 10 Gbit/s.
+    /// Returns a record of a port at 10 Gbit/s.
     pub(in crate::transport) fn record(
         port: usize,
         at_us: u64,
@@ -326,7 +325,7 @@ pub(super) mod tests {
             changes
         };
         assert!(changes(&[record(1, 10, 0, 500), record(2, 20, 70, 0)]).is_empty());
-        // The second hop is at another port, and the first one at the same time.
+        // The second hop is at another port, and the first one has the same time as before.
         assert!(changes(&[record(1, 10, 5, 500), record(3, 21, 0, 0)]).is_empty());
         let found = changes(&[record(1, 12, 3_000, 1_500), record(3, 22, 9, 900)]);
         let expected = |queue_bytes, sent_bytes, us| HopChange {
@@ -337,7 +336,7 @@ pub(super) mod tests {
         };
         let first = expected([5.0, 3_000.0], 1_000.0, 2);
         assert_eq!(found, [first, expected([0.0, 9.0], 900.0, 1)]);
-        // What was overtaken says nothing.
+        // The record of a segment that was overtaken is ignored.
         assert!(changes(&[record(1, 11, 1, 1_000)]).is_empty());
         let later = changes(&[record(1, 14, 2_000, 2_000)]);
         assert_eq!(later, [expected([3_000.0, 2_000.0], 500.0, 2)]);

@@ -1,4 +1,4 @@
-//! The receiving end: reassembly, SACK blocks and delayed acknowledgements.
+//! The receiver: reassembly, SACK blocks and delayed acknowledgements.
 
 mod go_back_n;
 mod ns3;
@@ -13,58 +13,58 @@ use crate::units::Time;
 pub(crate) use go_back_n::Reply;
 use ns3::Reports;
 
-/// What an acknowledgement echoes of the segment that it answers.
+/// Properties of a segment that its acknowledgement echoes.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Answer {
-    /// When the segment was sent.
+    /// Time at which the segment was sent.
     pub(crate) stamp: Time,
-    /// The segment was a retransmission.
+    /// True if the segment was a retransmission.
     pub(crate) retransmission: bool,
-    /// A switch marked the segment.
+    /// True if a switch marked the segment.
     pub(crate) marked: bool,
-    /// The segment, if it arrived a second time and that is to be reported.
+    /// The segment, if it arrived a second time and a report of that is wanted.
     pub(crate) duplicate: Option<u32>,
-    /// What switches have written into the segment, if they did.
+    /// Telemetry records that switches have written into the segment, if any.
     pub(crate) records: RecordsHandle,
 }
 
-/// What a segment that has arrived changes.
+/// Effect of a segment that has arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reception {
-    /// Segments that it makes deliverable in order.
+    /// Number of segments that it makes deliverable in order.
     pub(crate) delivered: u32,
-    /// It had arrived before.
+    /// True if the segment had arrived before.
     pub(crate) duplicate: bool,
 }
 
-/// Receive state of one flow. Most receivers have all segments in order and take 24 bytes; the
-/// state for the others is a [`Reassembly`].
+/// Receive state of one flow. Most receivers have all segments in order and take 24 bytes; the others
+/// also have a [`Reassembly`].
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Receiver {
     /// The next segment expected.
     next: u32,
-    /// The handshake is complete.
+    /// True if the handshake is complete.
     pub(crate) accepted: bool,
-    /// SYN-ACKs sent.
+    /// Number of SYN-ACKs sent.
     syn_acks: u8,
-    /// Segments acknowledged at once since the start, or since one came out of order.
+    /// Number of segments acknowledged at once since the start, or since one arrived out of order.
     quick: u8,
-    /// Whether the flow is RDMA's.
+    /// True if the flow uses RDMA.
     rdma: bool,
-    /// Time stamp to echo: of the SYN, of the first segment pending, or by ns-3's rule. RDMA: when the
-    /// last negative acknowledgement left; zero where none has asked for the next segment.
+    /// Timestamp to echo: of the SYN, of the first pending segment, or by ns-3's rule. RDMA: time at which
+    /// the last negative acknowledgement left; zero if none has asked for the next segment.
     stamp: Time,
     reassembly: Option<Box<Reassembly>>,
 }
 
-/// What a receiver keeps besides its next expected segment: out-of-order segments and delayed ACKs.
+/// State of a receiver with out-of-order segments or delayed acknowledgements.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Reassembly {
     /// The reassembly queue.
     held: RangeSet,
     /// One segment of each recently changed SACK block, the latest first (RFC 2018 §4).
     recent: [u32; MAX_SACK_BLOCKS],
-    /// Used if the receiver is ns-3's.
+    /// Used if the receiver behaves like that of ns-3.
     ns3: Reports,
     delay: Delay,
 }
@@ -72,12 +72,12 @@ pub(crate) struct Reassembly {
 /// A delayed acknowledgement.
 #[derive(Clone, Copy, Default, Debug)]
 struct Delay {
-    /// In-order segments that it will cover.
+    /// Number of in-order segments that it will cover.
     pending: u32,
-    /// Echoed from the first of them, besides its time stamp.
+    /// Values echoed from the first of these segments, in addition to its timestamp.
     retransmission: bool,
     marked: bool,
-    /// When it is sent at the latest; zero if no timer is set.
+    /// Latest time at which it is sent; zero if no timer is set.
     due: Time,
 }
 
@@ -93,7 +93,7 @@ impl Reset for Reassembly {
 }
 
 impl Reassembly {
-    /// Whether a new one would behave the same from now on.
+    /// Returns true if a new value would behave the same from now on.
     fn is_as_new(&self) -> bool {
         let waits = self.delay.pending > 0 || self.delay.due > Time::ZERO;
         self.held.is_empty() && !waits && !self.ns3.has_marks()
@@ -194,32 +194,32 @@ impl Receiver {
         }
     }
 
-    /// Whether the reassembly queue is empty.
+    /// Returns true if the reassembly queue is empty.
     #[inline]
     pub(crate) fn is_in_order(&self) -> bool {
         let reassembly = self.reassembly.as_deref();
         reassembly.is_none_or(|reassembly| reassembly.held.is_empty())
     }
 
-    /// Whether the handshake is complete or data has arrived.
+    /// Returns true if the handshake is complete or data has arrived.
     pub(crate) fn has_accepted(&self) -> bool {
         self.accepted || self.next > 0 || !self.is_in_order()
     }
 
-    /// Whether a SYN was answered and nothing else has come from the sender (SYN-RECEIVED, RFC 9293
-    /// §3.3.2).
+    /// Returns true if a SYN was answered and nothing else has arrived from the sender (SYN-RECEIVED, RFC
+    /// 9293 §3.3.2).
     pub(crate) fn awaits_handshake(&self) -> bool {
         self.syn_acks > 0 && !self.has_accepted()
     }
 
-    /// Counts a SYN-ACK and returns how many were sent before.
+    /// Counts a SYN-ACK. Returns the number of those sent before.
     pub(crate) fn count_syn_ack(&mut self) -> u8 {
         let before = self.syn_acks;
         self.syn_acks = before.saturating_add(1);
         before
     }
 
-    /// Whether to echo the mark of segment `index`; ns-3 does not echo every one.
+    /// Returns true if the mark of segment `index` is to be echoed; ns-3 does not echo every mark.
     pub(crate) fn takes_mark(
         &mut self,
         index: u32,
@@ -235,7 +235,7 @@ impl Receiver {
         takes
     }
 
-    /// The time stamp that ns-3 echoes: that of the last in-order segment, or of the SYN.
+    /// Returns the timestamp that ns-3 echoes: that of the last in-order segment, or of the SYN.
     pub(crate) fn echo(&mut self, stamp: Time, in_order: bool) -> Time {
         if in_order {
             self.stamp = stamp;
@@ -243,13 +243,13 @@ impl Receiver {
         self.stamp
     }
 
-    /// The next segment expected: the cumulative acknowledgement.
+    /// Returns the next segment expected: the cumulative acknowledgement.
     #[inline]
     pub(crate) fn next_expected(&self) -> u32 {
         self.next
     }
 
-    /// SACK blocks to report, if any; the one that changed last comes first (RFC 2018 §4).
+    /// Returns the SACK blocks to report, if any; the one that changed last comes first (RFC 2018 §4).
     #[inline]
     pub(crate) fn sack_blocks(&self, settings: &Settings) -> Option<SackBlocks> {
         let reassembly = self.reassembly.as_deref()?;
@@ -272,12 +272,12 @@ impl Receiver {
             .unwrap_or_default()
     }
 
-    /// In-order segments that the delayed acknowledgement will cover.
+    /// Returns the number of in-order segments that the delayed acknowledgement will cover.
     pub(crate) fn pending(&self) -> u32 {
         self.delay().pending
     }
 
-    /// When the delayed acknowledgement is sent at the latest; zero if no timer is set.
+    /// Returns the latest time at which the delayed acknowledgement is sent; zero if no timer is set.
     pub(crate) fn due(&self) -> Time {
         self.delay().due
     }
@@ -289,7 +289,7 @@ impl Receiver {
         self.keep_or_give_back(reassembly, pool);
     }
 
-    /// Delays the acknowledgement of a segment; the first time stamp is echoed (RFC 7323 §4.3).
+    /// Delays the acknowledgement of a segment; the first timestamp is echoed (RFC 7323 §4.3).
     pub(crate) fn postpone(&mut self, answer: Answer, pool: &mut Pool<Reassembly>) {
         let reassembly = self.reassembly.get_or_insert_with(|| pool.take());
         if reassembly.delay.pending == 0 {
@@ -300,7 +300,7 @@ impl Receiver {
         reassembly.delay.pending += 1;
     }
 
-    /// Ends the delay and returns what the acknowledgement echoes.
+    /// Ends the delay and returns the values that the acknowledgement echoes.
     pub(crate) fn take_postponed(&mut self, pool: &mut Pool<Reassembly>) -> Answer {
         let mut reassembly = self.take_reassembly(pool);
         reassembly.delay.pending = 0;
@@ -314,14 +314,14 @@ impl Receiver {
         answer
     }
 
-    /// Whether the acknowledgement of a segment that came in order may wait, as far as quick
-    /// acknowledgements go.
+    /// Returns true if the rule of quick acknowledgements lets the acknowledgement of an in-order segment
+    /// wait.
     pub(crate) fn may_delay(&self, settings: &Settings) -> bool {
         u32::from(self.quick) >= settings.quick_acks
     }
 
-    /// A segment is acknowledged at once because [`may_delay`](Receiver::may_delay) is false, or
-    /// because it came out of order, after which further ones are.
+    /// Counts a segment that is acknowledged at once because [`may_delay`](Receiver::may_delay) is false. If
+    /// it arrived out of order, the count restarts, so that further segments are acknowledged at once, too.
     pub(crate) fn note_quick(&mut self, in_order: bool) {
         self.quick = match in_order {
             true => self.quick.saturating_add(1),
@@ -329,7 +329,7 @@ impl Receiver {
         };
     }
 
-    /// Whether a segment's mark differs from that of the pending segments (RFC 8257 §3.2).
+    /// Returns true if a segment's mark differs from that of the pending segments (RFC 8257 §3.2).
     pub(crate) fn differs_from_pending(&self, marked: bool) -> bool {
         let delay = self.delay();
         delay.pending > 0 && delay.marked != marked

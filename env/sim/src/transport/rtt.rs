@@ -17,11 +17,12 @@ pub(crate) struct RttEstimator {
 /// RFC 6298 §2: the clock granularity G bounds the variation term from below.
 pub(super) const GRANULARITY: Time = Time::from_us(1);
 
-/// Most doublings; RFC 6298 §5.5 allows a bound. 2^10 times 200 ms is longer than any run.
+/// Maximum number of doublings; RFC 6298 §5.5 allows a bound. 2^10 times 200 ms is longer than any run.
 const MAX_BACKOFF: u8 = 10;
 
 impl RttEstimator {
-    /// 53 days, four times as long as a simulation: an instant of it plus this fits into a `Time`.
+    /// Maximum timeout: 53 days, four times as long as a simulation, so that any instant of it plus this
+    /// timeout fits into a `Time`.
     const LONGEST: Time = Time(u64::MAX >> 2);
 
     pub(crate) fn new(settings: &Settings) -> RttEstimator {
@@ -47,29 +48,29 @@ impl RttEstimator {
         }
     }
 
-    /// A SYN is sent again: unless something is measured, the timeout becomes that of [`Settings`] (RFC
-    /// 6298 §5.7).
+    /// Sets the timeout to the fallback of [`Settings`] until something is measured, because a SYN is sent
+    /// again (RFC 6298 §5.7).
     pub(crate) fn fall_back(&mut self, settings: &Settings) {
         let above = settings.fallback_rto.0.saturating_sub(self.smoothed);
         self.variation = (above / 4).max(1);
     }
 
-    /// Whether nothing is measured, and a SYN was sent again.
+    /// Returns true if nothing is measured and a SYN was sent again.
     pub(crate) fn has_fallen_back(&self) -> bool {
         !self.sampled && self.variation > 0
     }
 
-    /// Takes a measurement as ns-3 does: time stamps are whole milliseconds, a difference of zero
-    /// counts as a microsecond, and the gains are shifts of whole nanoseconds.
+    /// Takes a measurement like ns-3: timestamps are whole milliseconds, a difference of zero counts as a
+    /// microsecond, and the gains are shifts of whole nanoseconds.
     pub(crate) fn sample_in_ms(&mut self, sent: Time, now: Time) {
         let ms = |time: Time| time.as_ns() / 1_000_000;
         let rtt = (ms(now).saturating_sub(ms(sent)) * 1_000_000).max(1_000);
         if self.sampled {
-            // A thousandth of 64 bits leaves room for the shifts and for a sign.
+            // The division by 1,000 leaves room for the shifts and for a sign.
             let signed = |ps: u64| (ps / 1_000).cast_signed();
             let (smoothed, variation) = (signed(self.smoothed), signed(self.variation));
             let error = rtt.cast_signed() - smoothed;
-            // Neither gets below zero: an error takes off at most an eighth, a change a quarter.
+            // Neither gets negative: an error subtracts at most an eighth, a change at most a quarter.
             self.smoothed = (((smoothed << 3) + error) >> 3).cast_unsigned() * 1_000;
             let change = error.abs() - variation;
             self.variation = (((variation << 2) + change) >> 2).cast_unsigned() * 1_000;
@@ -81,18 +82,18 @@ impl RttEstimator {
         self.reset_backoff();
     }
 
-    /// The smoothed round-trip time; the initial one before the first measurement.
+    /// Returns the smoothed round-trip time; the initial one before the first measurement.
     #[inline]
     pub(crate) fn smoothed(&self) -> Time {
         Time(self.smoothed)
     }
 
-    /// The smoothed round-trip time, if any was measured.
+    /// Returns the smoothed round-trip time, if any was measured.
     pub(crate) fn measured(&self) -> Option<Time> {
         self.sampled.then_some(self.smoothed())
     }
 
-    /// The retransmission timeout, back-off included (RFC 6298 §2).
+    /// Returns the retransmission timeout, including back-off (RFC 6298 §2).
     #[inline]
     pub(crate) fn timeout(&self, settings: &Settings) -> Time {
         let estimate = self.smoothed + (4 * self.variation).max(settings.least_variation.0);
@@ -105,7 +106,7 @@ impl RttEstimator {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
     }
 
-    /// Ends the back-off, since new data was acknowledged.
+    /// Ends the back-off, because new data was acknowledged.
     #[inline]
     pub(crate) fn reset_backoff(&mut self) {
         self.backoff = 0;

@@ -9,14 +9,14 @@ pub(crate) type SackBlock = (u32, u32);
 /// Up to three blocks, the most recent first; empty ones are `(0, 0)`.
 pub(crate) type SackBlocks = [SackBlock; MAX_SACK_BLOCKS];
 
-/// Puts a segment that arrived a second time in front (RFC 2883 §4); the last block makes room.
+/// Puts a segment that arrived a second time in front (RFC 2883 §4); the last block is dropped.
 pub(crate) fn with_duplicate(index: u32, blocks: Option<SackBlocks>) -> SackBlocks {
     let [first, second, _] = blocks.unwrap_or_default();
     [(index, index + 1), first, second]
 }
 
-/// Tells a segment that arrived a second time from the other blocks (RFC 2883 §4): the first block
-/// reports one if it is acknowledged already or lies within the second one.
+/// Separates a segment that arrived a second time from the other blocks (RFC 2883 §4): the first block
+/// reports such a segment if it is acknowledged already or lies within the second block.
 pub(crate) fn split_duplicate(
     next_expected: u32,
     blocks: Option<&SackBlocks>,
@@ -34,8 +34,8 @@ pub(crate) fn split_duplicate(
 
 /// SACK blocks of the acknowledgements in flight.
 ///
-/// Few acknowledgements carry blocks, so a packet holds only a handle. Whoever consumes or drops
-/// the packet must release it.
+/// Few acknowledgements carry blocks, so a packet holds only a handle. The code that consumes or drops
+/// the packet must release the handle.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct SackStore {
     blocks: Vec<SackBlocks>,
@@ -66,7 +66,7 @@ impl SackStore {
         Some(self.blocks[handle.0 as usize])
     }
 
-    /// The blocks of a handle.
+    /// Returns the blocks of a handle.
     pub(crate) fn get(&self, handle: SackHandle) -> Option<SackBlocks> {
         match handle {
             SackHandle::NONE => None,
@@ -74,7 +74,7 @@ impl SackStore {
         }
     }
 
-    /// Entries in use.
+    /// Returns the number of entries in use.
     pub(crate) fn live(&self) -> usize {
         self.blocks.len() - self.free.len()
     }

@@ -5,7 +5,7 @@
 use super::ranges::RangeSet;
 use crate::transport::sack::SackBlocks;
 
-/// RFC 6675 §2, DupThresh.
+/// Number of SACKed segments above a segment that shows its loss (RFC 6675 §2, DupThresh).
 const DUP_THRESH: u32 = 3;
 
 /// Outstanding segments `[una, next)` of one flow.
@@ -18,21 +18,21 @@ pub(crate) struct Outstanding {
 }
 
 impl Outstanding {
-    /// Segments sent and not cumulatively acknowledged (FlightSize, RFC 5681 §2).
+    /// Returns the number of segments sent and not cumulatively acknowledged (FlightSize, RFC 5681 §2).
     #[inline]
     pub(crate) fn count(self) -> u32 {
         self.next - self.una
     }
 
-    /// Segments that cumulative acknowledgement `ack` newly covers.
+    /// Returns the number of segments that the cumulative acknowledgement `ack` newly covers.
     #[inline]
     pub(crate) fn advance_by(self, ack: u32) -> u32 {
         ack.min(self.next).saturating_sub(self.una)
     }
 }
 
-/// Which outstanding segments are SACKed, lost or retransmitted. If
-/// [`is_undisturbed`](Scoreboard::is_undisturbed), it behaves as a new scoreboard.
+/// Record of the outstanding segments that are SACKed, lost or retransmitted. If it
+/// [`is_undisturbed`](Scoreboard::is_undisturbed), it behaves like a new scoreboard.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Scoreboard {
     /// First segment not retransmitted in this recovery (HighRxt).
@@ -50,24 +50,24 @@ fn overlap(start: u32, end: u32, bound: u32) -> u32 {
 }
 
 impl Scoreboard {
-    /// Segments believed to be in the network (RFC 6675 §4, SetPipe).
+    /// Returns the number of segments believed to be in the network (RFC 6675 §4, SetPipe).
     #[inline]
     pub(crate) fn pipe(&self, sent: Outstanding) -> u32 {
         sent.count() - self.sacked_count - self.lost_count + self.retransmitted_count
     }
 
-    /// Whether some segment counts as lost and is not yet acknowledged.
+    /// Returns true if some segment counts as lost and is not yet acknowledged.
     pub(crate) fn has_loss(&self) -> bool {
         self.lost_count > 0
     }
 
-    /// Lost segments that are not yet retransmitted.
+    /// Returns the number of lost segments that are not yet retransmitted.
     pub(crate) fn lost_unsent(&self) -> u32 {
         self.lost_count.saturating_sub(self.retransmitted_count)
     }
 
-    /// Takes an acknowledgement and returns how many segments it newly acknowledges cumulatively,
-    /// and how many it delivers: the change of `una` plus that of the SACKed count (RFC 6937 §3).
+    /// Takes an acknowledgement. Returns the number of segments that it newly acknowledges cumulatively, and
+    /// the number that it delivers: the change of `una` plus that of the SACKed count (RFC 6937 §3).
     pub(crate) fn acknowledge(
         &mut self,
         sent: &mut Outstanding,
@@ -82,7 +82,7 @@ impl Scoreboard {
         (advanced, delivered)
     }
 
-    /// Whether no outstanding segment is SACKed, lost or retransmitted.
+    /// Returns true if no outstanding segment is SACKed, lost or retransmitted.
     #[inline]
     pub(super) fn is_undisturbed(&self, sent: Outstanding) -> bool {
         let undisturbed =
@@ -91,7 +91,7 @@ impl Scoreboard {
         undisturbed
     }
 
-    /// Makes it as new, but keeps the allocated memory.
+    /// Resets the value, but keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         let mut sacked = std::mem::take(&mut self.sacked);
         sacked.clear();
@@ -119,7 +119,7 @@ impl Scoreboard {
         una - old - sacked
     }
 
-    /// Takes SACK blocks and returns how many segments they newly report. Calls `resent` for the
+    /// Takes SACK blocks. Returns the number of segments that they newly report. Calls `resent` for the
     /// newly reported ranges that had been retransmitted.
     pub(super) fn mark_sacked(
         &mut self,
@@ -150,7 +150,7 @@ impl Scoreboard {
         added
     }
 
-    /// IsLost (RFC 6675 §4): an unsacked segment is lost if DupThresh segments above it are SACKed.
+    /// Applies IsLost (RFC 6675 §4): an unsacked segment is lost if DupThresh segments above it are SACKed.
     fn update_loss_bound(&mut self, sent: Outstanding) {
         if let Some(bound) = self.sacked.nth_highest(DUP_THRESH)
             && bound > self.lost_end
@@ -175,32 +175,32 @@ impl Scoreboard {
         }
     }
 
-    /// Whether segment `index` counts as lost.
+    /// Returns true if segment `index` counts as lost.
     pub(super) fn is_lost(&self, index: u32) -> bool {
         index < self.lost_end && self.sacked.containing(index).is_none()
     }
 
-    /// Whether segment `index` was retransmitted and is not SACKed.
+    /// Returns true if segment `index` was retransmitted and is not SACKed.
     pub(super) fn is_retransmitted(&self, index: u32) -> bool {
         index < self.next_rtx && self.sacked.containing(index).is_none()
     }
 
-    /// Retransmitted segments that are not yet acknowledged or SACKed.
+    /// Returns the number of retransmitted segments that are not yet acknowledged or SACKed.
     pub(super) fn retransmitted_out(&self) -> u32 {
         self.retransmitted_count
     }
 
-    /// The first outstanding segment that is neither SACKed nor retransmitted.
+    /// Returns the first outstanding segment that is neither SACKed nor retransmitted.
     pub(super) fn next_pending(&self, sent: Outstanding) -> Option<u32> {
         self.first_hole_below(sent, sent.next)
     }
 
-    /// Whether segment `index` is acknowledged or SACKed.
+    /// Returns true if segment `index` is acknowledged or SACKed.
     pub(super) fn has_delivered(&self, sent: Outstanding, index: u32) -> bool {
         index < sent.una || self.sacked.containing(index).is_some()
     }
 
-    /// Whether segment `index` is believed to be in the network.
+    /// Returns true if segment `index` is believed to be in the network.
     pub(super) fn is_in_pipe(&self, sent: Outstanding, index: u32) -> bool {
         (sent.una..sent.next).contains(&index)
             && self.sacked.containing(index).is_none()
@@ -214,7 +214,7 @@ impl Scoreboard {
         self.begin_recovery(sent);
     }
 
-    /// NextSeg rule 1 (RFC 6675 §4): the first lost segment not yet retransmitted.
+    /// Returns the first lost segment not yet retransmitted (NextSeg rule 1, RFC 6675 §4).
     #[inline]
     pub(crate) fn next_lost(&self, sent: Outstanding) -> Option<u32> {
         if self.lost_count == 0 {
@@ -223,12 +223,12 @@ impl Scoreboard {
         self.first_hole_below(sent, self.lost_end)
     }
 
-    /// NextSeg rule 3: an unsacked segment below the highest SACKed one, lost or not.
+    /// Returns an unsacked segment below the highest SACKed one, lost or not (NextSeg rule 3).
     pub(crate) fn next_unsacked(&self, sent: Outstanding) -> Option<u32> {
         self.first_hole_below(sent, self.sacked.end()?)
     }
 
-    /// NextSeg rule 4: the highest outstanding unsacked segment.
+    /// Returns the highest outstanding unsacked segment (NextSeg rule 4).
     pub(crate) fn highest_unsacked(&self, sent: Outstanding) -> Option<u32> {
         match self.sacked.ranges().last() {
             Some(&(start, end)) if end == sent.next => start.checked_sub(1),
@@ -242,7 +242,7 @@ impl Scoreboard {
         (hole < bound).then_some(hole)
     }
 
-    /// Notes that segment `index`, the next hole, was retransmitted.
+    /// Records that segment `index`, the next hole, was retransmitted.
     pub(crate) fn retransmitted(&mut self, sent: Outstanding, index: u32) {
         let from = self.next_rtx.max(sent.una);
         debug_assert_eq!(self.sacked.next_hole(from), index);

@@ -1,6 +1,6 @@
-//! The sending end: window, loss detection, retransmission and its timer.
+//! The sender: window, loss detection, retransmission and its timer.
 //!
-//! Most senders see no loss, mark or reordering, and take 64 bytes. The state for these is a
+//! Most senders see no loss, mark or reordering, and take 64 bytes. The state for such events is a
 //! [`LossRecovery`]: a sender takes one from a [`Pool`] when it needs one, and gives it back as
 //! soon as a new one would behave the same.
 
@@ -34,38 +34,38 @@ pub(crate) struct Segment {
 pub(crate) struct Ack<'a> {
     /// The next segment that the receiver expects: the cumulative acknowledgement.
     pub(crate) next_expected: u32,
-    /// Out-of-order segments that the receiver holds.
+    /// SACK blocks: out-of-order segments that the receiver holds.
     pub(crate) blocks: Option<&'a SackBlocks>,
-    /// Echoed time stamp: when the acknowledged segment was sent.
+    /// Echoed timestamp: time at which the acknowledged segment was sent.
     pub(crate) stamp: Time,
-    /// That segment was a retransmission.
+    /// True if that segment was a retransmission.
     pub(crate) retransmission: bool,
-    /// It echoes an ECN mark (RFC 3168 §6.1).
+    /// True if the acknowledgement echoes an ECN mark (RFC 3168 §6.1).
     pub(crate) marked: bool,
-    /// The acknowledgement itself was marked; only ns-3 marks acknowledgements.
+    /// True if the acknowledgement itself was marked; only ns-3 marks acknowledgements.
     pub(crate) congested: bool,
-    /// When it arrived.
+    /// Time of arrival.
     pub(crate) now: Time,
-    /// What switches have written into the acknowledged segment, if they did.
+    /// Telemetry records that switches have written into the acknowledged segment, if any.
     pub(crate) path: Option<&'a PathRecords>,
 }
 
 impl Ack<'_> {
-    /// Whether it has neither SACK blocks nor marks.
+    /// Returns true if it has neither SACK blocks nor marks.
     #[inline]
     fn is_plain(&self) -> bool {
         self.blocks.is_none() && !self.marked && !self.congested
     }
 }
 
-/// Which timer of a flow has expired.
+/// Kind of an expired timer of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Expiry {
-    /// That for retransmissions.
+    /// The timer for retransmissions.
     Timeout,
-    /// That for a tail loss probe, which is to be sent now.
+    /// The timer for a tail loss probe, which is to be sent now.
     Probe,
-    /// That for segments that others have overtaken.
+    /// The timer for segments that others have overtaken.
     Reordering,
 }
 
@@ -96,7 +96,7 @@ fn initial_window(settings: &Settings) -> Window {
 }
 
 impl Sender {
-    /// A sender of `bytes` payload bytes, with the initial window.
+    /// Returns a sender of `bytes` payload bytes, with the initial window.
     pub(crate) fn new(bytes: u64, settings: &Settings) -> Sender {
         let mss = u64::from(settings.mss);
         let segments = bytes.div_ceil(mss);
@@ -113,13 +113,13 @@ impl Sender {
         }
     }
 
-    /// When the next timer of the flow expires; [`Time::MAX`] while all are off.
+    /// Returns when the next timer of the flow expires; [`Time::MAX`] while all are off.
     #[inline]
     pub(crate) fn deadline(&self) -> Time {
         self.deadline
     }
 
-    /// The present retransmission timeout, back-off included (RFC 6298 §2).
+    /// Returns the current retransmission timeout, including back-off (RFC 6298 §2).
     pub(crate) fn retransmission_timeout(&self, settings: &Settings) -> Time {
         if self.is_rdma() {
             return settings.rdma_rto;
@@ -127,7 +127,7 @@ impl Sender {
         self.rtt.timeout(settings)
     }
 
-    /// The segment to send now, if the window and the pacer allow one.
+    /// Returns the segment to send now, if the window and the pacer allow one.
     #[inline]
     pub(crate) fn emit(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
         if settings.paced {
@@ -161,7 +161,7 @@ impl Sender {
         Some(segment)
     }
 
-    /// Delay of the pacing timer to set now; `None` if the sender needs none.
+    /// Returns the delay of the pacing timer to set now; `None` if the sender needs none.
     pub(crate) fn take_pacing_timer(&mut self, now: Time, settings: &Settings) -> Option<Time> {
         if self.is_rdma() {
             return self.take_rate_timer(now, settings);
@@ -196,9 +196,9 @@ impl Sender {
         }
     }
 
-    /// A SYN is sent again, for the time with this number from 1. The initial window is one segment then,
-    /// at once (RFC 5681 §3.1) or from the second time on (RFC 6928 §2, and `tcp_init_transfer` of Linux).
-    /// ns-3 keeps its window.
+    /// Handles a retransmission of the SYN; `number` counts them from 1. The initial window becomes one segment,
+    /// at once (RFC 5681 §3.1) or from the second retransmission on (RFC 6928 §2, and `tcp_init_transfer` of
+    /// Linux). ns-3 keeps its window.
     pub(crate) fn on_syn_timeout(&mut self, number: u8, settings: &Settings) {
         if settings.is_ns3() {
             return;
@@ -209,8 +209,8 @@ impl Sender {
         }
     }
 
-    /// Takes a SYN-ACK; the first one measures the round-trip time, after a SYN that was sent again only with
-    /// time stamps (RFC 6298 §3). `again` tells a repeated one.
+    /// Takes a SYN-ACK; the first one measures the round-trip time. If the SYN was sent again, it does so only
+    /// with timestamps (RFC 6298 §3). `again` is true for a repeated SYN-ACK.
     pub(crate) fn on_handshake(&mut self, ack: &Ack<'_>, again: bool, settings: &Settings) {
         if settings.is_ns3() {
             return self.on_handshake_as_ns3(ack, again, settings);
@@ -219,7 +219,7 @@ impl Sender {
             return;
         }
         if settings.linux_rules && !ack.retransmission {
-            // The first SYN was answered (`tcp_try_undo_spurious_syn`).
+            // The SYN-ACK answers the first SYN (`tcp_try_undo_spurious_syn`).
             self.window = initial_window(settings);
         }
         self.rtt.sample(ack.now - ack.stamp);
@@ -246,7 +246,7 @@ impl Sender {
         }
     }
 
-    /// Fast path: most acknowledgements come without SACK blocks and marks, outside recovery.
+    /// Takes an acknowledgement on the fast path: most arrive without SACK blocks and marks, outside recovery.
     #[inline]
     fn take_plain_ack(&mut self, ack: &Ack<'_>, advanced: u32, settings: &Settings) {
         self.sent.una += advanced;
@@ -256,7 +256,7 @@ impl Sender {
         }
     }
 
-    /// Updates round-trip time, timer and congestion control, after `una` and the scoreboard.
+    /// Updates round-trip time, timer and congestion control; `una` and the scoreboard are updated before.
     #[inline]
     fn note<'a>(
         &mut self,
@@ -301,7 +301,7 @@ impl Sender {
         }
     }
 
-    /// Outstanding payload bytes (FlightSize, RFC 5681 §2).
+    /// Returns the outstanding payload bytes (FlightSize, RFC 5681 §2).
     fn flight(&self, settings: &Settings) -> u32 {
         let full = self.sent.count() * settings.mss;
         let ends_short = self.sent.next == self.segments && self.sent.count() > 0;
@@ -312,8 +312,8 @@ impl Sender {
         }
     }
 
-    /// What a loss, a mark or a timeout reduces: the outstanding bytes (RFC 5681 §3.1), which grow while
-    /// losses are not yet known, as SACKed segments make room; in Linux the window.
+    /// Returns the bytes that a loss, a mark or a timeout reduces. These are the outstanding bytes (RFC 5681
+    /// §3.1), which grow before losses are known, because SACKed segments make room. In Linux it is the window.
     fn to_reduce(&self, settings: &Settings) -> u32 {
         match settings.linux_rules {
             true => self.window.cwnd,
@@ -330,7 +330,7 @@ impl Sender {
         }
     }
 
-    /// By how many bytes the last segment is shorter than a full one.
+    /// Returns by how many bytes the last segment is shorter than a full one.
     fn missing(&self, settings: &Settings) -> u32 {
         settings.mss - u32::from(self.last_payload)
     }
@@ -338,42 +338,42 @@ impl Sender {
 
 /// State that hosts and observers read.
 impl Sender {
-    /// Whether no data has been acknowledged yet.
+    /// Returns true if no data has been acknowledged yet.
     pub(crate) fn is_unheard(&self) -> bool {
         self.sent.una == 0
     }
 
-    /// Whether it repairs losses with go-back-N.
+    /// Returns true if the sender repairs losses with go-back-N.
     pub(crate) fn is_rdma(&self) -> bool {
         self.rdma().is_some()
     }
 
-    /// Its transport, if that is RDMA.
+    /// Returns the transport if it is one of RDMA.
     pub(crate) fn rdma(&self) -> Option<TransportKind> {
         self.congestion.rdma()
     }
 
-    /// Whether it answers neither marks nor losses, but sets a rate.
+    /// Returns true if the sender sets a rate and reacts to neither marks nor losses.
     pub(crate) fn sets_rate(&self) -> bool {
         self.congestion.sets_rate()
     }
 
-    /// Whether its congestion control is DCTCP.
+    /// Returns true if the congestion control is DCTCP.
     pub(crate) fn is_dctcp(&self) -> bool {
         self.congestion.is_dctcp()
     }
 
-    /// Whether its segments are to collect telemetry.
+    /// Returns true if the segments are to collect telemetry.
     pub(crate) fn reads_telemetry(&self) -> bool {
         self.congestion.reads_telemetry()
     }
 
-    /// Bytes not yet acknowledged, sent or not.
+    /// Returns the bytes not yet acknowledged, sent or not.
     pub(crate) fn unacknowledged_bytes(&self, settings: &Settings) -> u64 {
         self.bytes_from(self.sent.una, settings)
     }
 
-    /// Payload bytes of the flow.
+    /// Returns the payload bytes of the flow.
     pub(crate) fn size(&self, settings: &Settings) -> u64 {
         self.bytes_from(0, settings)
     }
@@ -385,29 +385,29 @@ impl Sender {
         }
     }
 
-    /// Congestion window, bytes.
+    /// Returns the congestion window, bytes.
     pub(crate) fn cwnd(&self) -> u32 {
         self.window.cwnd
     }
 
-    /// Lost segments that wait to be retransmitted.
+    /// Returns the number of lost segments that wait to be retransmitted.
     pub(crate) fn lost_unsent(&self) -> u32 {
         let recovery = self.recovery.as_deref();
         recovery.map_or(0, LossRecovery::lost_unsent)
     }
 
-    /// Whether the sender is in loss recovery.
+    /// Returns true if the sender is in loss recovery.
     pub(crate) fn is_recovering(&self) -> bool {
         let recovery = self.recovery.as_deref();
         recovery.is_some_and(LossRecovery::is_recovering)
     }
 
-    /// Whether the flow is in slow start.
+    /// Returns true if the flow is in slow start.
     pub(crate) fn in_slow_start(&self) -> bool {
         self.window.in_slow_start()
     }
 
-    /// Whether all data has been acknowledged.
+    /// Returns true if all data has been acknowledged.
     pub(crate) fn is_done(&self) -> bool {
         self.sent.una == self.segments
     }

@@ -1,33 +1,33 @@
-//! Tail loss probes: one more segment where the end of a flight may be lost, so that its
-//! acknowledgement shows what is missing before the retransmission timer does (RFC 8985 §7).
+//! Tail loss probes: one more segment if the end of a flight may be lost. Its acknowledgement shows the
+//! losses before the retransmission timer expires (RFC 8985 §7).
 
 use super::{FALLBACK_FACTOR, Settings};
 use crate::units::Time;
 
-/// The probe of a flow that is under way, at most one.
+/// The probe of a flow that is in flight, at most one.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct TailProbe {
-    /// First segment not yet sent when the probe left (TLP.end_seq), if one is under way.
+    /// First segment not yet sent when the probe left (TLP.end_seq), if a probe is in flight.
     end: Option<u32>,
-    /// It was a segment sent before (TLP.is_retrans).
+    /// True if the probe was a segment sent before (TLP.is_retrans).
     retransmitted: bool,
 }
 
-/// What an acknowledgement says of a probe.
+/// Result of a probe, after an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// Nothing yet, or there is none.
+    /// There is no result yet, or no probe.
     Open,
-    /// Nothing was lost.
+    /// Nothing was lost, so the probe was needless.
     Needless,
-    /// The probe has repaired a loss, which the window must answer.
+    /// The probe has repaired a loss, to which the window must react.
     Repaired,
 }
 
-/// After this time without an acknowledgement a probe is sent (TLP_calc_PTO, §7.2): two round trips,
-/// and the longest delay of an acknowledgement if only one segment is outstanding, else the
-/// resolution of the timer. Before the first measurement it is the first timeout of a SYN, a second in the
-/// RFC, and no shorter than the retransmission timer then is.
+/// Returns the time without an acknowledgement after which a probe is sent (TLP_calc_PTO, §7.2). It is two
+/// round trips, plus the maximum delay of an acknowledgement if only one segment is outstanding, otherwise
+/// plus the resolution of the timer. Before the first measurement, it is the first timeout of a SYN (one
+/// second in the RFC), but not less than the retransmission timeout at that time.
 pub(crate) fn probe_timeout(
     smoothed_rtt: Option<Time>,
     outstanding: u32,
@@ -45,12 +45,12 @@ pub(crate) fn probe_timeout(
 }
 
 impl TailProbe {
-    /// Whether one is under way.
+    /// Returns true if a probe is in flight.
     pub(crate) fn is_under_way(&self) -> bool {
         self.end.is_some()
     }
 
-    /// A probe left; `next` is the first segment not yet sent.
+    /// Records that a probe left; `next` is the first segment not yet sent.
     pub(crate) fn send(&mut self, next: u32, retransmitted: bool) {
         *self = TailProbe {
             end: Some(next),
@@ -58,12 +58,12 @@ impl TailProbe {
         };
     }
 
-    /// Forgets the probe: losses are repaired now.
+    /// Forgets the probe, because losses are being repaired.
     pub(crate) fn cancel(&mut self) {
         self.end = None;
     }
 
-    /// Whether a segment that the receiver had twice is the probe.
+    /// Returns true if a segment that the receiver got twice is the probe.
     pub(crate) fn is(&self, duplicate: u32) -> bool {
         self.retransmitted && self.end == Some(duplicate + 1)
     }
@@ -98,7 +98,7 @@ mod tests {
         Settings::from_scenario(&scenario)
     }
 
-    /// 2 · 300 µs + 2 ms; with one segment outstanding + 40 ms.
+    /// 2 · 300 µs + 2 ms; with one segment outstanding and delayed acknowledgements, + 40 ms instead of 2 ms.
     #[test]
     fn two_round_trips_and_the_delay_of_an_acknowledgement() {
         let each = settings("recovery=rack");
@@ -109,12 +109,12 @@ mod tests {
         let [one, two] = timeouts(&delayed);
         assert_eq!(one, Time::from_us(40_600));
         assert_eq!(two, Time::from_us(2_600));
-        // The resolution is a hundredth of minRTO, the delay half of it.
+        // The resolution is a hundredth of minRTO, the delay half of minRTO.
         let short = settings("recovery=rack delayed_ack=2 min_rto_us=10000");
         let [one, two] = timeouts(&short);
         assert_eq!(one, Time::from_us(5_600));
         assert_eq!(two, Time::from_us(700));
-        // Unless a SYN was lost nothing is measured later than the timer expires.
+        // Without a measurement, the probe timeout is at least the retransmission timeout.
         assert_eq!(probe_timeout(None, 2, &each), Time::from_us(200_200));
         let slow = settings("recovery=rack syn_timeout_us=1000000");
         assert_eq!(probe_timeout(None, 2, &slow), Time::from_ms(1_000));

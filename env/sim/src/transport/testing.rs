@@ -1,9 +1,9 @@
-//! Acknowledgements and a congestion control for tests.
+//! Helpers for tests: acknowledgements and a congestion control.
 
 use super::{Acked, CongestionControl, Pacer, Settings, Window};
 use crate::units::{Rate, Time};
 
-/// Paces at 100 Mbit/s whatever happens; its window never limits.
+/// A congestion control that always paces at 100 Mbit/s; its window never limits the flow.
 #[derive(Clone, Debug)]
 pub(crate) struct ConstantRate(Pacer);
 
@@ -31,7 +31,7 @@ impl CongestionControl for ConstantRate {
     }
 }
 
-/// Newly acknowledges the first `segments` segments, at time zero, without a mark.
+/// Returns an acknowledgement of the first `segments` segments, at time zero, without a mark.
 pub(super) fn acked(segments: u32) -> Acked<'static> {
     Acked {
         segments,

@@ -1,4 +1,4 @@
-//! θ-PowerTCP (Addanki, Michel and Schmid, NSDI 2022): PowerTCP from round-trip times, where switches
+//! θ-PowerTCP (Addanki, Michel and Schmid, NSDI 2022): PowerTCP from round-trip times, for switches that
 //! write no telemetry.
 
 use super::powertcp::{GAMMA, LEAST_POWER, additive_increase};
@@ -6,21 +6,21 @@ use super::rate::{PacedWindow, RoundTrips, Smoothed};
 use super::{Acked, CongestionControl, Pacer, Settings, TransportVariant, Window};
 use crate::units::Time;
 
-/// The weight of the new window in the ns-3 code where the power is not low.
+/// Weight of the new window in the ns-3 code if the power is not low.
 const GAMMA_IN_NS3: f64 = 0.7;
 
-/// A round-trip time grows by `λ/b - 1` per time, so that it and its growth give the power; once per
-/// round trip.
+/// θ-PowerTCP. A round-trip time grows at the rate `λ/b - 1`. So the power follows from the round-trip time
+/// and its growth, once per round trip.
 #[derive(Clone, Debug)]
 pub struct ThetaPowerTcp {
     paced: PacedWindow,
     power: Smoothed,
     round_trips: RoundTrips,
-    /// The window that was in force until the last update (w_old). The round-trip time that an update takes
-    /// is that of the first segment that was sent after the update before. So that window made the queue in
-    /// which the segment waited.
+    /// The window that was in force until the last update (w_old). An update uses the round-trip time of the
+    /// first segment that was sent after the previous update. So this window caused the queue in which the
+    /// segment waited.
     previous: f64,
-    /// The round-trip time before, and when it was measured.
+    /// The previous round-trip time, and the time at which it was measured.
     before: Option<(Time, Time)>,
 }
 
@@ -36,7 +36,7 @@ impl ThetaPowerTcp {
         }
     }
 
-    /// The round-trip time was `from` a `time` ago, and is `to` now.
+    /// Updates the window: the round-trip time was `from` one `time` ago, and is `to` now.
     fn adapt(&mut self, from: Time, to: Time, time: Time, settings: &Settings) {
         let least = match settings.variant {
             TransportVariant::Paper => 0.0,
@@ -63,7 +63,7 @@ impl ThetaPowerTcp {
 }
 
 impl CongestionControl for ThetaPowerTcp {
-    /// Algorithm 2.
+    /// Implements Algorithm 2.
     fn observe(&mut self, window: &mut Window, acked: &Acked<'_>, settings: &Settings) {
         if self.round_trips.is_over(acked) {
             let before = self.before.replace((acked.elapsed, acked.now));
@@ -99,8 +99,8 @@ mod tests {
     use crate::transport::rate::tests::settings;
     use crate::transport::testing::acked;
 
-    /// The windows after acknowledgements of round trips that take so long and end so late, both in
-    /// microseconds; the second of two in a round trip does not count.
+    /// Returns the windows after acknowledgements of round trips, which are given by duration and end, both in
+    /// microseconds. The second acknowledgement in a round trip does not count.
     fn windows(variant: TransportVariant, round_trips: &[(u64, u64)]) -> Vec<f64> {
         let settings = settings(TransportKind::ThetaPowerTcp, variant);
         let mut theta = ThetaPowerTcp::new(&settings);
@@ -128,11 +128,12 @@ mod tests {
     fn a_sequence_by_hand() {
         let round_trips = [(80, 100), (120, 180), (110, 260), (110, 300)];
         let found = windows(TransportVariant::Paper, &round_trips);
-        // 40 µs more in 80: current 1.5, voltage 1.5.
+        // The round trip grows by 40 µs in 80 µs: current 1.5, voltage 1.5.
         let second = 0.9 * (100_000.0 / 2.25 + 10_000.0) + 0.1 * 100_000.0;
-        // 10 µs less in 80: 0.875 · 1.375, and a whole round trip of weight; from the window before.
+        // It shrinks by 10 µs in 80 µs: power 0.875 · 1.375, with the weight of a whole round trip. It
+        // applies to the previous window.
         let third = 0.9 * (100_000.0 / 1.203125 + 10_000.0) + 0.1 * second;
-        // The same after half a round trip: 1 · 1.375 with half of the weight.
+        // It is the same half a round trip later: power 1 · 1.375, with half of the weight.
         let power = (1.203125 + 1.375) / 2.0;
         let fourth = 0.9 * (second / power + 10_000.0) + 0.1 * third;
         for (found, expected) in found.iter().zip([100_000.0, second, third, fourth]) {
@@ -147,7 +148,7 @@ mod tests {
     fn the_form_of_ns3_by_hand() {
         let round_trips = [(80, 100), (160, 180), (80, 260)];
         let found = windows(TransportVariant::Ns3, &round_trips);
-        // Current 2, voltage 2; then current 0, which counts as a half, and voltage 1.
+        // First current 2 and voltage 2; then current 0, which counts as a half, and voltage 1.
         let second = 0.7 * (100_000.0 / 4.0 + 1_000.0) + 0.3 * 100_000.0;
         let third = 0.7 * (second / 0.5 + 1_000.0) + 0.3 * second;
         for (found, expected) in found.iter().zip([100_000.0, second, third]) {

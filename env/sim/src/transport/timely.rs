@@ -1,4 +1,4 @@
-//! TIMELY (Mittal et al., SIGCOMM 2015): a rate from the gradient of round-trip times.
+//! TIMELY (Mittal et al., SIGCOMM 2015), which computes a rate from the gradient of round-trip times.
 
 use super::rate::{self, RoundTrips};
 use super::{Acked, CongestionControl, Pacer, Settings, TransportVariant, Window};
@@ -8,21 +8,21 @@ use crate::units::{Rate, Time};
 /// Weight of a new difference of round-trip times.
 const WEIGHT: f64 = 0.875;
 
-/// How much a decrease takes.
+/// Factor of a decrease (β).
 const DECREASE: f64 = 0.8;
 
-/// Above this round-trip time rates decrease whatever the gradient.
+/// Round-trip time above which rates decrease regardless of the gradient.
 const HIGH: Time = Time::from_us(500);
 
-/// Increases in a row after which steps are larger.
+/// Number of consecutive increases after which steps are larger.
 const PATIENCE: u32 = 5;
 
-/// What differs between the paper and the ns-3 code.
+/// Parameters that differ between the paper and the ns-3 code.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    /// Below this round-trip time rates increase whatever the gradient.
+    /// Round-trip time below which rates increase regardless of the gradient.
     low: Time,
-    /// Additive increases, bit/s: usually, and after five in a row.
+    /// Additive increases, bit/s: the usual one, and the one after five consecutive increases.
     step: f64,
     large_step: f64,
 }
@@ -44,18 +44,18 @@ impl Rules {
     }
 }
 
-/// Once per round trip the rate increases or decreases, as its time is short, grows, or is long. The
-/// window does not limit the flow.
+/// TIMELY. Once per round trip, the rate increases or decreases, depending on whether the round-trip time is
+/// short, grows, or is long. The window does not limit the flow.
 #[derive(Clone, Debug)]
 pub struct Timely {
-    /// Bit/s.
+    /// Rate, bit/s.
     rate: f64,
     pacer: Pacer,
     round_trips: RoundTrips,
     before: Option<Time>,
     /// Smoothed difference of round-trip times, picoseconds.
     difference: f64,
-    /// Increases in a row while round-trip times did not grow.
+    /// Number of consecutive increases while round-trip times did not grow.
     increases: u32,
 }
 
@@ -71,7 +71,7 @@ impl Timely {
         }
     }
 
-    /// Algorithm 1 of the paper, with τ in the place of the least round-trip time.
+    /// Implements Algorithm 1 of the paper, with τ instead of the minimum round-trip time.
     fn adapt(&mut self, from: Time, to: Time, settings: &Settings) {
         let rules = Rules::of(settings.variant);
         let difference = to.0 as f64 - from.0 as f64;
@@ -128,7 +128,7 @@ mod tests {
     use crate::transport::rate::tests::settings;
     use crate::transport::testing::acked;
 
-    /// The rates after round trips of so many microseconds, from 5 Gbit/s on.
+    /// Returns the rates after round trips of these durations, microseconds, starting at 5 Gbit/s.
     fn rates(variant: TransportVariant, round_trips: &[u64]) -> Vec<f64> {
         let settings = settings(TransportKind::Timely, variant);
         let mut timely = Timely::new(&settings);
@@ -166,11 +166,11 @@ mod tests {
     #[test]
     fn a_sequence_by_hand() {
         let found = rates(TransportVariant::Paper, &[100, 116, 108, 40, 1_000]);
-        // 16 µs more: D is 14 µs, the gradient 0.175.
+        // The round trip grows by 16 µs: D is 14 µs, the gradient 0.175.
         let second = 5e9 * (1.0 - 0.8 * 0.175);
-        // 8 µs less: D is 14/8 - 7 = -5.25 µs.
+        // It shrinks by 8 µs: D is 14/8 - 7 = -5.25 µs.
         let third = second + 10e6;
-        // Short, and then twice as long as is too long.
+        // It is short, and then twice the upper threshold.
         let fourth = third + 10e6;
         let fifth = fourth * (1.0 - 0.8 * 0.5);
         check(&found, &[5e9, second, third, fourth, fifth]);
@@ -183,7 +183,7 @@ mod tests {
         check(&found, &steps.map(|steps| 5e9 + 10e6 * steps));
     }
 
-    /// Below 200 µs rates increase by 100 Mbit/s, above by as much or by 150 Mbit/s.
+    /// Below 200 µs, rates increase by 100 Mbit/s; above, by 100 or 150 Mbit/s.
     #[test]
     fn the_form_of_ns3_by_hand() {
         let found = rates(TransportVariant::Ns3, &[100, 199, 205]);

@@ -1,23 +1,23 @@
-//! Undoing the reduction of a window when no segment had been lost: by the time stamp that an
-//! acknowledgement echoes (Eifel, RFC 3522 and RFC 4015) or by the duplicates that the receiver
-//! reports (RFC 3708).
+//! Undoes the reduction of a window if no segment had been lost. The evidence is the timestamp that an
+//! acknowledgement echoes (Eifel, RFC 3522 and RFC 4015), or the duplicates that the receiver reports (RFC
+//! 3708).
 
 use super::Window;
 use crate::units::Time;
 
-/// What is needed to undo the last reduction.
+/// State that is needed to undo the last reduction.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Undo {
-    /// The window before it; `None` if there is nothing to undo.
+    /// The window before the reduction; `None` if there is nothing to undo.
     before: Option<Window>,
-    /// When the first retransmission left.
+    /// Time at which the first retransmission left.
     first: Option<Time>,
-    /// Retransmissions that the receiver has not reported as duplicates.
+    /// Number of retransmissions that the receiver has not reported as duplicates.
     unreported: u32,
 }
 
 impl Undo {
-    /// The window is about to be reduced.
+    /// Records the window before a reduction.
     pub(crate) fn begin(window: Window) -> Undo {
         Undo {
             before: Some(window),
@@ -25,7 +25,7 @@ impl Undo {
         }
     }
 
-    /// A segment leaves again.
+    /// Records a retransmission.
     pub(crate) fn on_resend(&mut self, now: Time) {
         if self.before.is_some() {
             self.first.get_or_insert(now);
@@ -33,8 +33,8 @@ impl Undo {
         }
     }
 
-    /// The receiver had a retransmitted segment already. If that is so for all of them, none was
-    /// necessary: returns the window before.
+    /// Handles a report that the receiver had a retransmitted segment already. If all retransmissions have
+    /// been reported, none was necessary: returns the window before the reduction.
     pub(crate) fn on_duplicate(&mut self) -> Option<Window> {
         self.first?;
         self.unreported = self.unreported.saturating_sub(1);
@@ -44,8 +44,8 @@ impl Undo {
         }
     }
 
-    /// An acknowledgement of new data echoes `echo`. If what it answers left before the first
-    /// retransmission, the first segment had not been lost: returns the window before.
+    /// Handles an acknowledgement of new data that echoes `echo`. If the acknowledged segment left before the
+    /// first retransmission, the first segment had not been lost: returns the window before the reduction.
     pub(crate) fn on_advance(&mut self, echo: Time) -> Option<Window> {
         match self.first {
             Some(first) if echo < first => self.take(),

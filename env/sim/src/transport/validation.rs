@@ -3,8 +3,9 @@
 
 use super::Window;
 
-/// Whether `flight`, the outstanding bytes before an acknowledgement, shows that the window limits
-/// the flow: in slow start more than half of it is in use, else all of it but for a segment.
+/// Returns true if `flight`, the outstanding bytes before an acknowledgement, shows that the window limits
+/// the flow. In slow start, that is if more than half of the window is in use, otherwise if all of it
+/// except for less than a segment is in use.
 pub(super) fn is_limiting(window: &Window, flight: u32, mss: u32) -> bool {
     match window.in_slow_start() {
         true => window.cwnd < flight.saturating_mul(2),

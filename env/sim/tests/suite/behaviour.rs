@@ -1,5 +1,5 @@
-//! What the simulator does, whatever the network, the traffic, the policy and the transport:
-//! properties over random set-ups, one file for each behaviour, and hashes of known results.
+//! Behaviour of the simulator for any network, traffic, policy and transport: properties over random
+//! set-ups, one file for each behaviour, and hashes of known results.
 
 mod accounting;
 mod completion;

@@ -11,8 +11,8 @@ use bufgym_sim::units::Time;
 use cases::{COMPETING, COMPETING_IN_FABRIC, Case, ISOLATED, ISOLATED_IN_FABRIC, List, Network};
 use run::Run;
 
-/// ns-3 goes on after the last byte has been delivered, and forwards the acknowledgements that are
-/// still on their way, up to three times.
+/// Additional packets that ns-3 forwards: it continues after the last byte has been delivered, and
+/// forwards the acknowledgements still in flight, up to three times.
 const LAST_ACKNOWLEDGEMENTS: u64 = 12;
 
 fn compared(name: &str) -> (Run, Run) {
@@ -29,7 +29,7 @@ fn cases() -> impl Iterator<Item = Case> {
     ISOLATED.into_iter().chain(COMPETING).chain(fabric)
 }
 
-/// Establishment and completion of every flow are equal to the nanosecond.
+/// Checks that establishment and completion of every flow are equal to the nanosecond.
 fn assert_equal_times(ns3: &Run, ours: &Run) {
     assert_eq!(ours.flows.len(), ns3.flows.len());
     for (index, (ours, ns3)) in ours.flows.iter().zip(&ns3.flows).enumerate() {
@@ -59,8 +59,8 @@ fn equals_ns3(name: &str) {
     if ns3.marks == 0 {
         assert_eq!(ours.marks, 0);
     } else {
-        // ns-3 marks a packet before it finds no room for it. In one list it counts five more, which
-        // change no flow.
+        // ns-3 marks a packet before it finds no room for it. In one list it counts five more marks,
+        // which change no flow.
         assert!(
             ns3.marks.abs_diff(ours.marks + ours.drops) <= 5,
             "{} marks, in ns-3 {}",
@@ -126,7 +126,7 @@ cases! { equals_ns3:
 }
 
 /// A network of one leaf is simulated as one switch. With the events of a fabric it is the same
-/// network, so that these agree with ns-3 on one switch too.
+/// network, so the results agree with ns-3 on one switch too.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
 fn one_leaf_with_the_events_of_a_fabric_equals_ns3() {
@@ -162,7 +162,7 @@ fn one_leaf_with_the_events_of_a_fabric_equals_ns3() {
     }
 }
 
-/// Each file of results belongs to a case and is of the flow list that its name says.
+/// Each file of results belongs to a case, and its content matches the flow list in its name.
 #[test]
 fn every_result_of_ns3_is_compared() {
     for network in [Network::OneSwitch, Network::Fabric { gbps: 1 }] {

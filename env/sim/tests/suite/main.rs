@@ -1,4 +1,4 @@
-//! What the simulator does, seen from outside, one module for each kind of behaviour.
+//! Behaviour of the simulator through its public interface, one module for each kind of behaviour.
 
 #![allow(
     clippy::cast_possible_truncation,

@@ -1,4 +1,4 @@
-//! What the papers prove of their policies, or what their rules say, one file for each.
+//! Theorems of the papers on their policies, or their rules, one file for each.
 
 mod abm;
 mod burst;

@@ -1,4 +1,4 @@
-//! Every preset, simulated: all flows complete, and the classes of the summary are filled.
+//! Simulations of every preset: all flows complete, and the classes of the summary are filled.
 
 use bufgym_sim::network::{Outcome, Summary};
 use bufgym_sim::rng::{Split, trace_seed};
@@ -6,7 +6,7 @@ use bufgym_sim::scenario::{PRESETS, Scenario};
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{self, Trace};
 
-/// The preset with few and smaller flows, so that it takes little time with debug checks too.
+/// Returns the preset with few and smaller flows, so that it takes little time with debug checks too.
 fn short(name: &str) -> (Scenario, Trace) {
     let mut scenario = Scenario::preset(name).unwrap();
     for change in ["flows=200", "elephant_bytes=3000000", "measure_ms=10"] {
@@ -83,7 +83,7 @@ fn without_in_cast_flows_there_is_no_value() {
     assert!(json["incast_mean_fct_ms"].is_null());
 }
 
-/// 95 answers of 64 kB are 6.3 MB on the wire, more than the buffer: what is lost costs a timeout.
+/// 95 answers of 64 kB are 6.3 MB on the wire, more than the buffer: the losses cost a timeout.
 #[test]
 fn the_in_cast_of_95_is_more_than_dt_can_take() {
     let (scenario, trace) = short("ndt-96x10g-incast");

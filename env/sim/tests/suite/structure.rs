@@ -32,7 +32,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The places in `ORDER` of the modules that a line names.
+/// Returns the places in `ORDER` of the modules that a line names.
 fn used(line: &str) -> impl Iterator<Item = usize> + '_ {
     line.split("crate::").skip(1).filter_map(|rest| {
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');

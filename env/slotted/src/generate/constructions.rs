@@ -10,10 +10,10 @@ use bufgym_sim::rng;
 
 /// Theorem 1: LQD shares the buffer evenly between packets of little and of much work.
 ///
-/// A round of `B - n + 1` slots begins with `B` packets of work 1 for the first port and `B` of
-/// work `k` for every other. Every `k` slots each other port gets one more. LQD keeps `B/n`
-/// packets of each port. The proof's schedule keeps `B - n + 1` packets of the first port and one
-/// packet of each other port.
+/// A round of `B - n + 1` slots begins with `B` packets of work 1 for the first port and `B` of work
+/// `k` for every other. Every `k` slots each other port gets one more packet. LQD keeps `B/n` packets
+/// of each port. The proof's schedule keeps `B - n + 1` packets of the first port and one packet of
+/// each other port.
 pub(super) fn theorem1(setup: &Setup) -> Result<Arrivals, SlottedError> {
     setup.check_ports(2)?;
     let share = setup.share()?;
@@ -109,10 +109,10 @@ pub(super) fn theorem2(setup: &Setup) -> Result<Arrivals, SlottedError> {
 
 /// Theorem 3: LWD in FIFO order waits for the packet at the head.
 ///
-/// Let `a = B/n` and `k = a^m`. Every port gets one packet of work `k` and `a - 1` of work `k/a`.
-/// After the time that the latter take, it gets `a - 1` of work `k/a²`, and so on down to work 1,
-/// and at last `a` packets of work 1. LWD works on the first packet all the time; the proof's
-/// schedule does not accept it. A round takes `k - 1 + a` slots and ends with an empty buffer.
+/// Let `a = B/n` and `k = a^m`. Every port gets one packet of work `k` and `a - 1` of work `k/a`. After
+/// the time that the latter take, it gets `a - 1` of work `k/a²`, and so on down to work 1, and finally
+/// `a` packets of work 1. LWD always works on the first packet; the proof's schedule does not accept
+/// it. A round takes `k - 1 + a` slots and ends with an empty buffer.
 ///
 /// Within a slot the ports take turns. If all packets of one port came first, LWD would push out
 /// packets of the other ports.
@@ -161,7 +161,7 @@ fn one_per_port(list: &mut List, setup: &Setup, slot: u64, work: u32, accepted: 
     }
 }
 
-/// The largest work `k`, and `log_a k` for `a = share`.
+/// Returns the largest work `k`, and `log_a k` for `a = share`.
 fn work_and_steps(setup: &Setup, share: u64) -> Result<(u32, u64), SlottedError> {
     if share < 2 {
         return setup.refuse(format_args!(
@@ -234,9 +234,9 @@ pub(super) fn theorem6(setup: &Setup) -> Result<Arrivals, SlottedError> {
 
 /// Theorem 7: MRD keeps packets of value 1 because their queues are short.
 ///
-/// Let `m = B - V² + 1`. A round of `B` slots begins with two packets of value 1 for each of
-/// `m - 1` ports, then `B` packets of value `V` for one more port. The proof's schedule keeps the
-/// latter.
+/// Let `m = B - V² + 1`. A round of `B` slots begins with two packets of value 1 for each of `m - 1`
+/// ports, then `B` packets of value `V` for one more port. The proof's schedule keeps the packets of
+/// value `V`.
 ///
 /// The proof says that MRD keeps `V` packets of value `V` and `m - 1` of value 1. Together these
 /// are fewer than `B`, but a buffer that is not full loses nothing. Two packets of value 1 in a

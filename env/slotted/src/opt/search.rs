@@ -13,9 +13,9 @@ use crate::{Kind, Order, Outcome, Packet, SlottedError, Switch};
 /// Largest number of contents of the buffer that the search keeps.
 pub const MAX_STATES: usize = 200_000;
 
-/// Most bytes of these contents.
+/// Largest total size of these contents, bytes.
 const MAX_BYTES: u64 = 256 << 20;
-/// Most bytes of contents that the search goes through, all steps together: a minute or two.
+/// Largest number of bytes of contents that the search visits, all steps together: a minute or two.
 const MAX_STEPS: u64 = 30 << 30;
 
 /// The properties of a stored packet that can still matter.
@@ -37,8 +37,8 @@ struct Gain {
 struct Search {
     switch: Switch,
     kind: Kind,
-    /// Whether accepted packets count as transmitted at once. Without an end of the run all of them
-    /// are transmitted, so only their work matters afterwards.
+    /// True if accepted packets count as transmitted at once. Without an end of the run all of them are
+    /// transmitted, so only their work matters afterwards.
     at_once: bool,
     states: HashMap<State, Gain>,
 }
@@ -126,7 +126,8 @@ fn stored(state: &State) -> u64 {
 }
 
 impl Search {
-    /// The largest gain, and the number of packets left in the buffer by a schedule with that gain.
+    /// Returns the largest gain, and the number of packets left in the buffer by a schedule with that
+    /// gain.
     fn best(&self) -> (Gain, u64) {
         self.states
             .iter()
@@ -135,7 +136,7 @@ impl Search {
             .map_or((Gain::default(), 0), |(gain, left)| (gain, left.0))
     }
 
-    /// Bytes of the states.
+    /// Returns the bytes of the states.
     fn bytes(&self) -> u64 {
         let queues = u64::from(self.switch.ports) * size_of::<Vec<Stored>>() as u64;
         let packets: u64 = self.states.keys().map(stored).sum();

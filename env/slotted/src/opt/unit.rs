@@ -104,8 +104,8 @@ impl Queues {
         }
     }
 
-    /// Slots are at most 2^50 and the work of all packets later, and lengths at most the number of
-    /// packets, so that all of them have room for a sign.
+    /// Computes when a queue would be empty. Slots are at most 2^50 plus the work of all packets, and
+    /// lengths at most the number of packets, so that all of them have room for a sign.
     fn look_ahead(&mut self, port: usize, slot: u64) {
         let (length, arrived) = (self.lengths[port], self.arrived[port]);
         let level = signed(arrived) - length.cast_signed() - slot.cast_signed();
@@ -150,15 +150,15 @@ impl Future {
         }
     }
 
-    /// The first arrival from `from` on whose key is at most `level`, or the number of arrivals if
-    /// there is none.
+    /// Returns the first arrival from `from` on whose key is at most `level`, or the number of arrivals
+    /// if there is none.
     fn first_at_most(&self, from: usize, level: i64) -> usize {
         if from >= self.arrivals {
             return self.arrivals;
         }
         let mut node = self.leaves + from;
         while self.least[node] > level {
-            // Go up while this is the right child, then to the next subtree.
+            // Goes up while this is the right child, then to the next subtree.
             while node % 2 == 1 {
                 node /= 2;
             }

@@ -9,7 +9,7 @@ use crate::queues::{Arrival, Counts, Queues, Ranking};
 use crate::{NoObserver, Packet, SlottedError, Switch, run};
 use bufgym_sim::rng;
 
-/// Complete sharing: accepts whatever fits.
+/// Complete sharing: accepts every packet that fits.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct CompleteSharing;
 
@@ -58,7 +58,7 @@ pub struct Harmonic {
 }
 
 impl Harmonic {
-    /// The policy for a switch.
+    /// Creates the policy for a switch.
     pub fn new(switch: &Switch) -> Harmonic {
         // The smallest terms come first, which keeps the rounding error small.
         let harmonic: f64 = (1..=switch.ports).rev().map(|k| 1.0 / f64::from(k)).sum();
@@ -83,7 +83,7 @@ impl Policy for Harmonic {
 /// Accepts the packets that a list marks: the schedule of a proof.
 #[derive(Clone, Debug)]
 pub struct Scripted<'a> {
-    /// For each arrival, whether it is accepted. Arrivals beyond the end of the list are dropped.
+    /// For each arrival, true if it is accepted. Arrivals beyond the end of the list are dropped.
     pub accepted: &'a [bool],
 }
 
@@ -106,7 +106,7 @@ pub struct FollowLqd {
 }
 
 impl FollowLqd {
-    /// The policy with thresholds of 0.
+    /// Creates the policy with thresholds of 0.
     pub fn new(switch: &Switch) -> FollowLqd {
         FollowLqd {
             thresholds: Ranking::new(switch.ports as usize),
@@ -115,13 +115,13 @@ impl FollowLqd {
         }
     }
 
-    /// The threshold of a port (`T_i`), packets.
+    /// Returns the threshold of a port (`T_i`), packets.
     #[inline]
     pub fn threshold(&self, port: usize) -> u64 {
         self.thresholds.len(port)
     }
 
-    /// LQD's queues after an arrival.
+    /// Updates LQD's queues after an arrival.
     #[inline]
     fn update(&mut self, port: usize) {
         if self.total < self.capacity {
@@ -174,8 +174,8 @@ pub struct Credence {
 }
 
 impl Credence {
-    /// The policy with predictions: `drops[i]` says that LQD would drop or push out arrival `i`.
-    /// Arrivals beyond the end of the list count as kept.
+    /// Creates the policy with predictions: `drops[i]` is true if LQD would drop or push out arrival
+    /// `i`. Arrivals beyond the end of the list count as kept.
     pub fn new(switch: &Switch, drops: Vec<bool>) -> Credence {
         Credence {
             follower: FollowLqd::new(switch),
@@ -211,7 +211,7 @@ impl Policy for Credence {
     }
 }
 
-/// For each arrival, whether LQD drops it or pushes it out: the perfect oracle of Credence.
+/// Returns, for each arrival, true if LQD drops it or pushes it out: the perfect oracle of Credence.
 ///
 /// # Errors
 /// [`SlottedError::UnitOnly`] for packets that are not unit packets.
@@ -261,7 +261,7 @@ impl Policy for RecordingLqd {
     }
 }
 
-/// The predictions, each inverted with probability `flip`.
+/// Returns the predictions, each inverted with probability `flip`.
 ///
 /// One random number is drawn for each prediction. So with the same stream, a prediction that is
 /// inverted at one probability is also inverted at every higher one.

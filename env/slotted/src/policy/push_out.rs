@@ -101,21 +101,21 @@ pub struct Iterations {
 }
 
 impl LargestWorkDrop {
-    /// The policy with the flush of the analysis at the end of every iteration.
+    /// Creates the policy with the flush of the analysis at the end of every iteration.
     pub fn flushing() -> LargestWorkDrop {
         LargestWorkDrop {
             iterations: Some(Iterations::default()),
         }
     }
 
-    /// The iterations so far; `None` for the policy without the flush.
+    /// Returns the iterations so far; `None` for the policy without the flush.
     pub fn iterations(&self) -> Option<&Iterations> {
         self.iterations.as_ref()
     }
 }
 
 impl Iterations {
-    /// A packet arrived at a full buffer.
+    /// Notes that a packet arrived at a full buffer.
     fn congested(&mut self) {
         if self.within.is_none() {
             self.within = Some(0);
@@ -193,13 +193,13 @@ impl Policy for MinimalTotalValueDrop {
     }
 }
 
-/// What [`MaximalRatioDrop`] divides the length of a queue by.
+/// Divisor of a queue's length in [`MaximalRatioDrop`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Ratio {
-    /// The average value of its packets, as in the proof of Theorem 7.
+    /// The average value of the queue's packets, as in the proof of Theorem 7.
     #[default]
     Mean,
-    /// The total value of its packets, as in the text of the paper.
+    /// The total value of the queue's packets, as in the text of the paper.
     Total,
 }
 
@@ -207,7 +207,7 @@ pub enum Ratio {
 /// smallest value if the arrival's value is larger, else the arrival is dropped.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct MaximalRatioDrop {
-    /// Which ratio.
+    /// Ratio that the policy uses.
     pub ratio: Ratio,
 }
 

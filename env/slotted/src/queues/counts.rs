@@ -37,13 +37,13 @@ impl Ranking {
         self.ends[port].saturating_sub(self.now)
     }
 
-    /// The longest queue, the lowest of several.
+    /// Returns the longest queue, the lowest of several.
     #[inline]
     pub(crate) fn longest(&self) -> usize {
         self.winners[1] as usize
     }
 
-    /// The longest queue, with one packet added to `port`. Of several it is `port`, then the
+    /// Returns the longest queue, with one packet added to `port`. Of several it is `port`, then the
     /// lowest.
     #[inline]
     pub(crate) fn longest_with(&self, port: usize) -> usize {
@@ -75,7 +75,7 @@ impl Ranking {
         }
     }
 
-    /// The queue must not be empty.
+    /// Removes a packet from a queue, which must not be empty.
     #[inline]
     pub(crate) fn decrease(&mut self, port: usize) {
         debug_assert!(self.len(port) > 0);
@@ -100,7 +100,7 @@ impl Ranking {
         a > b || a == b && challenger < holder
     }
 
-    /// Every queue that is not empty loses a packet. Returns how many did.
+    /// Removes a packet from every queue that is not empty. Returns the number of these queues.
     #[inline]
     pub(crate) fn decrease_all(&mut self) -> u64 {
         let now = self.now;
@@ -113,7 +113,7 @@ impl Ranking {
     }
 }
 
-/// Queues of unit packets, of which only the lengths are kept.
+/// Queues of unit packets, stored only as lengths.
 #[derive(Clone, Debug)]
 pub struct Counts {
     ranking: Ranking,
@@ -123,7 +123,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Empty queues.
+    /// Creates empty queues.
     pub fn new(switch: &crate::Switch) -> Counts {
         Counts {
             ranking: Ranking::new(switch.ports as usize),

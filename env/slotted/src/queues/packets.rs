@@ -29,7 +29,7 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// Empty queues for packets of a kind.
+    /// Creates empty queues for packets of a kind.
     pub fn new(switch: &Switch, kind: Kind) -> Packets {
         Packets {
             queues: vec![Queue::default(); switch.ports as usize],
@@ -40,7 +40,7 @@ impl Packets {
         }
     }
 
-    /// Whether the last packet of a queue is the one with the largest work that arrived last.
+    /// Returns true if the last packet of a queue is the one with the largest work that arrived last.
     fn largest_work_is_last(&self) -> bool {
         match self.order {
             Order::Pq => self.kind != Kind::Value,
@@ -48,7 +48,7 @@ impl Packets {
         }
     }
 
-    /// Whether the last packet of a queue is the one with the smallest value that arrived last.
+    /// Returns true if the last packet of a queue is the one with the smallest value that arrived last.
     fn smallest_value_is_last(&self) -> bool {
         match self.order {
             Order::Pq => self.kind != Kind::Work,

@@ -16,7 +16,7 @@ const SIZE: Size = Size {
     amount: 7,
 };
 
-/// Sums over the queues against what the queues say of themselves.
+/// Compares sums over the queues with the totals that the queues report.
 struct Sums;
 
 impl<S: Queues> Observer<S> for Sums {
@@ -68,7 +68,7 @@ proptest! {
         check(&instance, simulate(&instance, MaximalRatioDrop::default()));
     }
 
-    /// Counting lengths and keeping packets are the same model.
+    /// Queues that count lengths and queues that keep packets give the same results.
     #[test]
     fn counted_queues_do_what_queues_of_packets_do(
         instance in unit_instances(9, 14, 150),

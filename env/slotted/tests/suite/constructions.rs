@@ -31,8 +31,8 @@ impl Case {
         policy.run(&self.switch, &self.arrivals, 1, true).unwrap()
     }
 
-    /// Every policy of the theorem and the proof's schedule transmit exactly what the formula says;
-    /// nothing that the schedule accepts is lost. Returns the measured ratio.
+    /// Checks that every policy of the theorem and the proof's schedule transmit exactly the value of
+    /// the formula, and that nothing that the schedule accepts is lost. Returns the measured ratio.
     fn assert_formula(&self) -> f64 {
         let prediction = self.arrivals.prediction().unwrap();
         let scripted = self.run("scripted-opt");
@@ -77,7 +77,7 @@ fn theorem_1_lqd_with_work() {
             assert_near(ratio, paper, 0.02);
         }
     }
-    // With k = n(n - 1) the ratio tends to (n + 1)/2 as B grows; n/2 is what the paper keeps of it.
+    // With k = n(n - 1) the ratio tends to (n + 1)/2 as B grows; the paper states n/2.
     let ratio = case(Generator::Theorem1, 8, 4_000, 20, Order::Pq).assert_formula();
     assert_near(ratio, 4.5, 0.01);
     assert!(ratio >= 4.0);
@@ -167,7 +167,8 @@ fn theorem_7_mrd() {
                 &options,
             );
             case.assert_formula();
-            // By the text's ratio the cheap packets go, and MRD is as good as the schedule.
+            // With the ratio in the text the cheap packets are pushed out, and MRD is as good as the
+            // schedule.
             let text = case.run("mrd:ratio=total").transmitted_value;
             assert_eq!(text, case.run("scripted-opt").transmitted_value);
         }

@@ -27,7 +27,7 @@ impl Compared {
         }
     }
 
-    /// Before an arrival the engine's queues must be those of the plain LQD.
+    /// Checks that before an arrival the engine's queues are those of the plain LQD.
     fn assert_engine(&self, queues: &impl Queues) {
         for (port, length) in self.plain.lengths.iter().enumerate() {
             assert_eq!(queues.len(port), *length, "port {port}");
@@ -62,7 +62,7 @@ impl Policy for Compared {
     }
 }
 
-/// Which packets were not lost.
+/// Marks of the packets: true for those that were not lost.
 struct Kept(Vec<bool>);
 
 impl<S> Observer<S> for Kept {

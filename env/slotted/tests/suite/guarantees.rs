@@ -1,4 +1,4 @@
-//! What the papers prove of all arrivals, on random ones.
+//! Bounds that the papers prove for all arrivals, tested on random ones.
 
 use bufgym_slotted::policy::LargestWorkDrop;
 use bufgym_slotted::{Kind, NoObserver, Order, Packets, run};
@@ -13,8 +13,8 @@ const SMALL: Size = Size {
     amount: 6,
 };
 
-/// LWD with the flush of the analysis: transmitted packets, and the least number between two
-/// iterations.
+/// Runs LWD with the flush of the analysis. Returns the transmitted packets, and the least number
+/// between two iterations.
 fn flushing(instance: &Instance) -> (u64, Option<u64>) {
     let mut policy = LargestWorkDrop::flushing();
     let packets = instance.arrivals.packets();

@@ -1,4 +1,4 @@
-//! What cannot be simulated is refused with place and remedy.
+//! Invalid input is refused with its place and a remedy.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ fn a_number_beyond_its_range_is_refused_and_never_cut() {
         ("18446744073709551616,3,1,1", false),
         ("-1,3,1,1", false),
         ("0,4,1,1", false),
-        // 3 and 1 if they were cut to 32 bits.
+        // These values would be 3 and 1 if they were truncated to 32 bits.
         ("0,4294967299,1,1", false),
         ("0,3,4294967297,1", false),
         ("0,3,1,4294967297", false),

@@ -1,4 +1,4 @@
-//! Random instances, and the model once more in its plainest form.
+//! Random instances, and the model implemented again in its simplest form.
 
 use bufgym_slotted::{Arrivals, Kind, Order, Outcome, Packet, PolicySpec, Switch};
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ impl Instance {
     }
 }
 
-/// How large random instances are.
+/// Size of random instances.
 #[derive(Clone, Copy)]
 pub struct Size {
     pub ports: u32,
@@ -33,7 +33,7 @@ pub struct Size {
     pub amount: u32,
 }
 
-/// Arrivals in bursts with gaps, which is what fills a buffer and empties it again.
+/// Generates arrivals in bursts with gaps, which fill a buffer and empty it again.
 pub fn instances(kind: Kind, order: Order, size: Size) -> impl Strategy<Value = Instance> {
     (1..=size.ports, 1..=size.buffer).prop_flat_map(move |(ports, buffer)| {
         let gap = prop_oneof![6 => Just(0_u64), 3 => Just(1), 2 => 2..4_u64, 1 => 4..9_u64];
@@ -67,8 +67,8 @@ pub fn unit_instances(ports: u32, buffer: u64, packets: usize) -> impl Strategy<
     instances(Kind::Unit, Order::Fifo, size)
 }
 
-/// What is transmitted when exactly the marked packets are accepted, by slot `end` if there is one;
-/// `None` when they do not fit.
+/// Returns the value transmitted if exactly the marked packets are accepted, by slot `end` if there is
+/// one; `None` if they do not fit.
 fn value_of_choice(instance: &Instance, chosen: u32, end: Option<u64>) -> Option<u64> {
     let mut queues: Vec<Vec<Packet>> = vec![Vec::new(); instance.switch.ports as usize];
     let packets = instance.arrivals.packets();
@@ -90,7 +90,7 @@ fn value_of_choice(instance: &Instance, chosen: u32, end: Option<u64>) -> Option
         for queue in &mut queues {
             let head = match instance.switch.order {
                 Order::Fifo => 0,
-                // The first of the least: the earliest among equals.
+                // The first of equal packets is the earliest.
                 Order::Pq => (0..queue.len())
                     .min_by_key(|i| (queue[*i].work, u32::MAX - queue[*i].value))
                     .unwrap_or(0),
@@ -108,7 +108,7 @@ fn value_of_choice(instance: &Instance, chosen: u32, end: Option<u64>) -> Option
     Some(value)
 }
 
-/// The best of all choices of packets.
+/// Returns the best value of all choices of packets.
 pub fn brute_force(instance: &Instance, end: Option<u64>) -> u64 {
     let packets = instance.arrivals.packets().len();
     assert!(packets <= 16);
@@ -118,7 +118,7 @@ pub fn brute_force(instance: &Instance, end: Option<u64>) -> u64 {
         .unwrap()
 }
 
-/// LQD's queue lengths by its definition, without any structure.
+/// LQD's queue lengths by its definition, without any data structure.
 pub struct PlainLqd {
     pub lengths: Vec<u64>,
     buffer: u64,

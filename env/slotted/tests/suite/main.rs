@@ -1,5 +1,5 @@
-//! The slotted model against its theorems: what the papers prove, on random arrivals and on their
-//! own constructions, with an optimum that is itself checked against every possible choice.
+//! The slotted model against its theorems: bounds that the papers prove, on random arrivals and on the
+//! papers' constructions, with an optimum that is itself checked against every possible choice.
 
 mod accounting;
 mod constructions;

@@ -1,4 +1,4 @@
-//! Every policy's rule on arrivals worked out by hand.
+//! Every policy's rule on manually computed arrivals.
 
 use bufgym_slotted::policy::*;
 use bufgym_slotted::{Fate, Kind, Observer, Order, Packet, Packets, run};
@@ -28,7 +28,7 @@ impl<S> Observer<S> for Losses {
     }
 }
 
-/// The places of the packets dropped and of those pushed out, in the order of their loss.
+/// Returns the places of the packets dropped and of those pushed out, in the order of their loss.
 fn losses(
     mut policy: impl Policy,
     kind: Kind,
@@ -60,8 +60,7 @@ fn drop_tail_policies_stop_where_their_rules_say() {
     assert_eq!(unit("st", 3, 7, &[0; 10]), (2, 8, 0));
     // q < B - Q: 0 < 6, 1 < 5, 2 < 4, not 3 < 3.
     assert_eq!(unit("dt", 2, 6, &[0; 10]), (3, 7, 0));
-    // q < (B - Q)/2: 0 < 3, 1 < 2.5, not 2 < 2; then for the other port 0 < 2, not 1 < 1.5 is
-    // false, so it too gets in, and not 2 < 1.
+    // q < (B - Q)/2: 0 < 3, 1 < 2.5, not 2 < 2; then for the other port 0 < 2, 1 < 1.5, not 2 < 1.
     assert_eq!(unit("dt:alpha=0.5", 2, 6, &[0, 0, 0, 1, 1, 1]), (4, 2, 0));
     // H_2 = 1.5, B/H = 4: the longest queue 4, the other 2.
     assert_eq!(unit("harmonic", 2, 6, &[0, 0, 0, 0, 0, 1, 1, 1]), (6, 2, 0));
@@ -82,9 +81,10 @@ fn lqd_drops_the_arrival_of_the_longest_queue_and_prefers_the_own_queue_then_the
         )
     };
     assert_eq!(lqd(&[0, 0, 0, 0], 3), (vec![3], vec![]));
-    // 3 + 0 against 0 + 1: the last packet of port 0 goes; then 2 against 2: the own queue.
+    // 3 + 0 against 0 + 1: the last packet of port 0 is lost; then 2 against 2: the arrival's own
+    // queue.
     assert_eq!(lqd(&[0, 0, 0, 1, 1], 3), (vec![4], vec![2]));
-    // Two and two: the arrival for a third port takes from the lowest of the two.
+    // Two and two: the arrival for a third port takes the place of a packet of the lower port.
     assert_eq!(lqd(&[2, 2, 1, 1, 3], 4), (vec![], vec![3]));
 }
 
@@ -94,7 +94,7 @@ fn lqd_with_work_takes_of_several_queues_that_with_the_largest_packet() {
     // Queues of two: {5, 1} and {3, 3}; the largest packet is in the first.
     let packets = [work(1, 3), work(1, 3), work(0, 5), work(0, 1), work(2, 1)];
     assert_eq!(lqd(&packets), (vec![], vec![2]));
-    // {2, 2} and {4, 1}: port 1 has the larger one, though port 0 is lower.
+    // {2, 2} and {4, 1}: port 1 has the larger packet, though port 0 is lower.
     let packets = [work(0, 2), work(0, 2), work(1, 4), work(1, 1), work(2, 1)];
     assert_eq!(lqd(&packets), (vec![], vec![2]));
     // {1, 1, 6} and {5}: with an arrival of work 9 port 1 has two, not three: port 0 loses.
@@ -117,7 +117,8 @@ fn bpd_takes_the_largest_packet_of_all_if_the_arrival_is_smaller() {
     for order in [Order::Pq, Order::Fifo] {
         let packets = [work(0, 2), work(1, 7), work(1, 3), work(0, 6), work(0, 6)];
         assert_eq!(bpd(order, &packets), (vec![4], vec![1]));
-        // Equal largest in two queues: the arrival's own, and of its packets the last.
+        // Equal largest packets in two queues: the arrival's own queue loses, and there the last of
+        // them.
         let packets = [work(0, 5), work(1, 5), work(1, 5), work(1, 4), work(2, 1)];
         assert_eq!(bpd(order, &packets), (vec![], vec![2, 0]));
     }
@@ -154,27 +155,27 @@ fn lwd_counts_the_arrival_in_its_own_queue() {
             packets,
         )
     };
-    // 6 against 3 + 4: the own queue, whose largest packet is the arrival itself.
+    // 6 against 3 + 4: the arrival's own queue loses, whose largest packet is the arrival itself.
     assert_eq!(
         lwd(&[work(0, 6), work(1, 2), work(1, 1), work(1, 4)]),
         (vec![3], vec![])
     );
-    // 6 against 5 + 2: the own queue, where 4 is larger than the arrival.
+    // 6 against 5 + 2: the arrival's own queue loses, where 4 is larger than the arrival.
     assert_eq!(
         lwd(&[work(0, 6), work(1, 4), work(1, 1), work(1, 2)]),
         (vec![], vec![1])
     );
-    // 6 against 3 + 1: the other queue.
+    // 6 against 3 + 1: the other queue loses.
     assert_eq!(
         lwd(&[work(0, 6), work(1, 2), work(1, 1), work(1, 1)]),
         (vec![], vec![0])
     );
-    // 6 against 3 + 3: of equal work the one with the largest packet.
+    // 6 against 3 + 3: with equal work the queue with the largest packet loses.
     assert_eq!(
         lwd(&[work(0, 6), work(1, 2), work(1, 1), work(1, 3)]),
         (vec![], vec![0])
     );
-    // All equal: the own queue, and there the arrival.
+    // All equal: the arrival's own queue loses, and there the arrival.
     assert_eq!(
         lwd(&[work(0, 3), work(1, 3), work(2, 3), work(2, 3)]),
         (vec![3], vec![])
@@ -242,8 +243,8 @@ fn mrd_divides_by_the_average_or_by_the_total() {
 
 #[test]
 fn credence_accepts_below_the_safeguard_and_then_asks() {
-    // B/N = 2: the first two by the safeguard, though predicted to be lost; the next two by the
-    // oracle.
+    // B/N = 2: the first two are accepted by the safeguard, though predicted to be lost; the next two
+    // are decided by the oracle.
     let packets = [Packet::unit(0, 0); 4];
     let switch = bufgym_slotted::Switch::new(2, 4, Order::Fifo).unwrap();
     let outcome = |drops: [bool; 4]| {
@@ -289,7 +290,7 @@ fn a_smaller_packet_overtakes_in_priority_order_only() {
     assert_eq!(transmitted(Order::Fifo), [2, 3]);
 }
 
-/// In which slots packets leave.
+/// Slots in which packets leave.
 #[derive(Default)]
 struct Times {
     slot: u64,

@@ -1,4 +1,4 @@
-//! What the control keeps of one switch.
+//! State of the control for one switch.
 
 use super::reward::{IntervalReward, RewardScale};
 use super::{ControlOptions, SimError, set_memory_alphas};
@@ -28,15 +28,15 @@ pub(super) struct Agent {
     pub(super) pending: Vec<u8>,
     /// The same for the second output, early drop or α at the ingress; empty where there is none.
     pub(super) pending_second: Vec<u8>,
-    /// How long the ports had paused their neighbours at the last step of the observation; empty where
-    /// that is not observed.
+    /// Total time for which the ports had paused their neighbours at the last step of the observation; empty where that
+    /// is not observed.
     paused: Vec<Time>,
     /// Number of the current alarms; others are out of date.
     pub(super) alarm: u64,
 }
 
 impl Agent {
-    /// Of a switch that sees the scenario as `at`.
+    /// Creates the agent of a switch that sees the scenario as `at`.
     pub(super) fn new(
         scenario: &Scenario,
         at: &Scenario,
@@ -141,12 +141,12 @@ impl Agent {
     }
 }
 
-/// What the features of a switch are divided by.
+/// Divisors of the features of a switch.
 #[derive(Clone, Debug)]
 pub(super) struct FeatureScale {
-    /// Of the fastest ports.
+    /// Scale of the fastest ports.
     port: ObservationScale,
-    /// Ports that are slower, if there are any.
+    /// Slower ports, if there are any.
     slow: Option<SlowPorts>,
     pub(super) units: CodeUnits,
     pub(super) privileged: Scale,
@@ -155,16 +155,16 @@ pub(super) struct FeatureScale {
 /// The slower ports of a switch that has two rates.
 #[derive(Clone, Debug)]
 struct SlowPorts {
-    /// By port.
+    /// By port: true if it is a slower one.
     ports: Vec<bool>,
-    /// As [`FeatureScale::port`] of these.
+    /// Same as [`FeatureScale::port`], for the slower ports.
     port: ObservationScale,
-    /// As [`CodeUnits::drain_ns`] of these.
+    /// Same as [`CodeUnits::drain_ns`], for the slower ports.
     drain_ns: u64,
 }
 
 impl FeatureScale {
-    /// Of a switch that sees the scenario as `at`, which has the rate of its fastest port.
+    /// Creates the scale of a switch that sees the scenario as `at`, which has the rate of its fastest port.
     fn new(at: &Scenario, rates: &[Rate]) -> FeatureScale {
         let units = CodeUnits::new(at);
         let slowest = rates.iter().map(|rate| rate.0).min();

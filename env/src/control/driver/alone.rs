@@ -1,15 +1,15 @@
-//! How long a scenario's flows take that are alone, which scales rewards.
+//! Duration of a scenario's flows without competing traffic, which scales rewards.
 
 use std::sync::{Mutex, PoisonError};
 
 use bufgym_sim::network::{BaseFlow, BaseTime, IsolatedFlow};
 use bufgym_sim::scenario::Scenario;
 
-/// Scenarios whose mean is remembered: more than a mixture has, and few enough to compare with each.
+/// Number of scenarios whose mean is remembered: more than a mixture has, and few enough to compare with each.
 const REMEMBERED: usize = 64;
 
-/// Mean time of a flow of `scenario` that is alone, seconds; in a network of several switches, mean base time of a flow
-/// between two leaves.
+/// Returns the mean duration of a flow of `scenario` without competing traffic, seconds. In a network of several
+/// switches, it is the mean base time of a flow between two leaves.
 ///
 /// It is remembered for all environments of the process. Where slow start has no closed form
 /// ([`IsolatedFlow`]), it takes a simulation of every size, which together last longer than a trace.
@@ -19,7 +19,7 @@ pub(super) fn mean_s(scenario: &Scenario) -> f64 {
         let found = means.iter().find(|(known, _)| known == scenario);
         found.map(|&(_, mean)| mean)
     };
-    // What another thread left behind in a panic is whole: a mean is added in one step.
+    // The list is consistent even if another thread has panicked: a mean is added in one step.
     let known = || MEANS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(mean) = remembered(&known()) {
         return mean;

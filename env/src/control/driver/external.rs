@@ -32,7 +32,7 @@ impl ExternalControl {
     /// it; decisions do not depend on them.
     ///
     /// # Errors
-    /// As [`ExternalSwitch::new`], and when the heuristic does not fit the scenario.
+    /// Same as [`ExternalSwitch::new`], and when the heuristic does not fit the scenario.
     pub fn new(
         scenario: &Scenario,
         trace: &Trace,
@@ -69,8 +69,8 @@ impl ExternalControl {
         Ok((switch, control))
     }
 
-    /// Whether a trigger has fired, or the longest interval between decisions has passed; a trigger
-    /// within the shortest interval is kept until that is over.
+    /// Returns true if a trigger has fired, or if the longest interval between decisions has passed. A trigger within
+    /// the shortest interval is kept until that interval is over.
     pub fn is_due(&self, switch: &ControlledSwitch, now: Time) -> bool {
         let since = now.saturating_since(self.agent.last_decision);
         if self.agent.decisions > 0 && since < self.min_interval {

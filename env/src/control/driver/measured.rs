@@ -1,4 +1,4 @@
-//! What a switch has measured at a decision, in integers too, and the control record.
+//! Measurements of a switch at a decision, also in integers, and the control record.
 
 use std::io;
 use std::mem::take;
@@ -14,7 +14,7 @@ use bufgym_sim::switch::policy::{NeuralDynamicThreshold, PortVolumes, TriggerCau
 use bufgym_sim::switch::{SharedBuffer, Switch};
 use bufgym_sim::units::Time;
 
-/// What a switch has measured when its decision is due.
+/// Measurements of a switch whose decision is due.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading<'a> {
     pub(super) switch: &'a Switch<NeuralDynamicThreshold>,
@@ -24,12 +24,12 @@ pub struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// The switch.
+    /// Returns the switch.
     pub fn switch(&self) -> SwitchId {
         self.switch.id()
     }
 
-    /// Number of its ports.
+    /// Returns the number of its ports.
     pub fn ports(&self) -> usize {
         self.agent.ports()
     }
@@ -80,7 +80,7 @@ impl<'a> Reading<'a> {
 }
 
 impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
-    /// What the [current](ControlEnv::at) switch has measured.
+    /// Returns the measurements of the [current](ControlEnv::at) switch.
     pub fn reading(&self) -> Reading<'_> {
         let agent = self.agent();
         Reading {

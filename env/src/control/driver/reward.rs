@@ -51,9 +51,9 @@ pub(super) struct RewardScale {
     beta: f64,
     /// B·Δt_ref, byte seconds.
     queue_area: f64,
-    /// What pauses of all ports for Δt_ref add up to, seconds.
+    /// Total pause time if all ports pause for Δt_ref, seconds.
     paused_s: f64,
-    /// How long every port had paused its neighbour when it was charged for that.
+    /// Total time for which every port had paused its neighbour at its last charge.
     charged: Vec<Time>,
     fairness: Option<Fairness>,
 }
@@ -68,7 +68,7 @@ struct Fairness {
 }
 
 impl RewardScale {
-    /// Of a switch that sees the scenario as `at`.
+    /// Creates the scale of a switch that sees the scenario as `at`.
     pub(super) fn new(
         scenario: &Scenario,
         at: &Scenario,
@@ -112,13 +112,13 @@ impl RewardScale {
         (self.objective.slowdown + self.objective.incast) / self.slowdowns
     }
 
-    /// Whether pauses cost anything.
+    /// Returns true if pauses cost anything.
     pub(super) fn charges_pauses(&self) -> bool {
         self.objective.paused > 0.0
     }
 
-    /// Charges every port for the time for which it has paused its neighbour since the last charge;
-    /// `paused` says how long it has done so in all.
+    /// Charges every port for the time for which it has paused its neighbour since the last charge; `paused` returns
+    /// that time in total.
     pub(super) fn charge_pauses(
         &mut self,
         paused: impl Fn(usize) -> Time,

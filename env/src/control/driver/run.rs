@@ -11,21 +11,22 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
-/// Decides α from what the switch can measure.
+/// Decides α from the measurements of the switch.
 pub trait Controller {
     /// Fills `action`, `[ports, outputs]`, each in [-1, 1], from `observation`,
     /// `[ports, HISTORY, FEATURES]`. The length of `action` tells the number of outputs.
     fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]);
 
-    /// Values of an action per port: what it decides on, see [`ActionSet`](crate::control::ActionSet).
+    /// Returns the number of values of an action per port, which says what it decides on; see
+    /// [`ActionSet`](crate::control::ActionSet).
     fn outputs(&self) -> usize {
         1
     }
 
-    /// Fills `action`, `[ports, outputs]`, each in [-1, 1], at the decision of a switch. Runs call this
-    /// once per decision. A controller that decides from more than the observation, such as from the
-    /// integer codes ([`CodeHistory`](crate::control::CodeHistory)), overrides it; in a network it is
-    /// asked for all switches in turn and keeps what it remembers of each apart.
+    /// Fills `action`, `[ports, outputs]`, each in [-1, 1], at the decision of a switch. Runs call this once per
+    /// decision. A controller that decides from more than the observation overrides it. An example are the integer
+    /// codes ([`CodeHistory`](crate::control::CodeHistory)). In a network it is asked for all switches in turn and must
+    /// keep their states apart.
     ///
     /// # Errors
     /// When it cannot decide, such as because its network does not fit the switch: usually
@@ -36,14 +37,14 @@ pub trait Controller {
     }
 }
 
-/// The same α on every port at every decision.
+/// A controller that sets the same α on every port at every decision.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedAlpha {
     action: f32,
 }
 
 impl FixedAlpha {
-    /// Index into [`ALPHAS`].
+    /// Creates the controller from an index into [`ALPHAS`].
     ///
     /// # Panics
     /// When there is no such index.
@@ -66,16 +67,16 @@ impl Controller for FixedAlpha {
     }
 }
 
-/// How to run a trace under a controller.
+/// Options of a run under a controller.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Trigger and reward.
     pub control: ControlOptions,
     /// Interval of the timeline, if one is to be recorded.
     pub timeline: Option<Time>,
-    /// Whether to record every lost packet.
+    /// True if every lost packet is recorded.
     pub drops: bool,
-    /// When lossless ingress queues are to be looked at.
+    /// Sampling of lossless ingress queues, if any.
     pub ingress: Option<IngressSampling>,
 }
 
@@ -107,10 +108,11 @@ fn run<T: ControlTopology>(
     Ok(outcome)
 }
 
-/// As [`run_controlled`] of one switch, with the same outcome, while `observer` watches. Returns it too.
+/// Same as [`run_controlled`] for one switch, with the same outcome, while `observer` watches. Returns the observer
+/// too.
 ///
 /// # Errors
-/// As [`run_controlled`], and when there are several switches.
+/// Same as [`run_controlled`], and when there are several switches.
 pub fn run_observed<O: Observer>(
     scenario: &Scenario,
     trace: &Trace,
@@ -137,11 +139,11 @@ fn steer<T: ControlTopology, O: Observer>(
     Ok(env.outcome())
 }
 
-/// As [`run_controlled`], with the same outcome, but also writes every packet event and every
+/// Same as [`run_controlled`], with the same outcome, but also writes every packet event and every
 /// decision to `out`, after each decision. `policy` is the controller's name in the record.
 ///
 /// # Errors
-/// As [`run_controlled`], when there are several switches or decisions have a shortest interval, and when
+/// Same as [`run_controlled`], when there are several switches or decisions have a shortest interval, and when
 /// `out` fails; then the record is incomplete.
 pub fn run_recorded(
     scenario: &Scenario,

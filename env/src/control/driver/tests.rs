@@ -52,7 +52,7 @@ fn a_fixed_alpha_under_the_control_is_dynamic_threshold() {
     assert!(decisions > 10);
 }
 
-/// Queue management acts behind the control as it does behind a fixed α.
+/// Queue management works under the control as it does with a fixed α.
 #[test]
 fn queue_management_stands_behind_the_control() {
     let scenario = small();
@@ -183,8 +183,8 @@ fn the_longest_interval_is_kept() {
     assert!(outcome.summary.completed == 60);
 }
 
-/// A controller that polls: a trigger within the shortest interval is served when that is over, one after
-/// it at once, and what the ports have counted in the meantime is all in the observation.
+/// A controller that polls. A trigger within the shortest interval is served when that interval is over, a later
+/// trigger at once. The observation includes everything that the ports have counted in the meantime.
 #[test]
 fn the_shortest_interval_is_kept_and_a_trigger_in_it_waits() {
     let interval = Time::from_us(2_000);

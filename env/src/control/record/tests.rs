@@ -184,7 +184,7 @@ fn the_header_says_what_a_dataplane_needs() {
     assert!(text.starts_with(&expected), "{}", &text[..600]);
 }
 
-/// Early drop that no decision sets is part of the heuristic, in a record as before.
+/// Early drop that no decision sets is part of the heuristic; such a record has the format without early drop.
 #[test]
 fn fixed_early_drop_is_a_refusal() {
     let run = crowded(&[]);

@@ -29,7 +29,7 @@ fn env(changes: &[&str]) -> BufferEnv {
     BufferEnv::new(options(changes)).unwrap()
 }
 
-/// Random actions to the end of the episode; the statistics.
+/// Plays random actions to the end of the episode, and returns the statistics.
 fn finish(env: &mut BufferEnv, seed: u64) -> (EpisodeStats, bool, bool) {
     let mut rng = stream(seed, "actions", 0);
     loop {
@@ -149,7 +149,7 @@ fn traces_without_a_decision_are_passed_over() {
     assert_eq!(env.episodes.next, 21 + passed_over + skipped_first(&env));
 }
 
-/// Traces that the very first reset passed over.
+/// Returns the number of traces that the very first reset skipped.
 fn skipped_first(env: &BufferEnv) -> u64 {
     let mut fresh = BufferEnv::new(env.options().clone()).unwrap();
     fresh.reset(Some(0), &PLAIN).unwrap().info.skipped

@@ -1,7 +1,7 @@
 //! Tests whether an environment keeps the contract of [`MultiAgentEnv`].
 //!
-//! The rules that [`Env`](crate::gym::Env) has too are checked in the same way; the others are about
-//! turns and intervals.
+//! The rules that it shares with [`Env`](crate::gym::Env) are checked in the same way; the others are about turns and
+//! intervals.
 
 use super::{CheckOptions, CheckResult, Record, Violation, Violations};
 use super::{
@@ -92,15 +92,15 @@ pub fn check_spaces<E: MultiAgentEnv>(env: &E) -> CheckResult {
     Ok(())
 }
 
-/// A reset leads to the turn of an agent. That agent has an observation in its space; the others are told
-/// nothing yet; and no agent has results of a step.
+/// A reset leads to the turn of an agent. That agent has an observation in its space, the others have none yet, and no
+/// agent has results of a step.
 ///
 /// # Errors
 /// The first rule that is broken.
 pub fn check_reset<E: MultiAgentEnv>(env: &mut E, options: &CheckOptions) -> CheckResult {
     const NAME: &str = "check_reset";
     let mut rng = stream(options.seed, "check actions", 4);
-    // The second reset leaves an episode, of which nothing must be left.
+    // The second reset abandons an episode, and nothing of that episode must remain.
     for seed in [Some(options.seed), None] {
         let mut turn = reset(NAME, env, seed)?;
         begun(NAME, env, turn)?;
@@ -114,7 +114,7 @@ pub fn check_reset<E: MultiAgentEnv>(env: &mut E, options: &CheckOptions) -> Che
     Ok(())
 }
 
-/// What agents are told at the beginning of an episode.
+/// Checks the data of all agents at the beginning of an episode.
 fn begun<E: MultiAgentEnv>(check: &'static str, env: &E, turn: Turn) -> CheckResult {
     let Turn::Agent(first) = turn else {
         return fail(check, format!("reset led to {turn:?}, not to a turn"));
@@ -144,9 +144,9 @@ fn begun<E: MultiAgentEnv>(check: &'static str, env: &E, turn: Turn) -> CheckRes
     Ok(())
 }
 
-/// A turn tells its agent, and no other, what happened: an observation in its space, a finite reward that
-/// is the sum of its ports' and a discount in (0, 1]. At an agent's first turn of an episode nothing has
-/// happened, and agents without a turn have no reward at the end either.
+/// A turn updates the data of its agent, and of no other: an observation in its space, a finite reward that is the sum
+/// of its ports' rewards, and a discount in (0, 1]. At an agent's first turn of an episode no interval has ended, and
+/// agents without a turn have no reward at the end either.
 ///
 /// # Errors
 /// The first rule that is broken.
@@ -429,8 +429,8 @@ pub fn check_independence<E: MultiAgentEnv>(
     same(NAME, &expected, &records, place)
 }
 
-/// An environment that is restored from a snapshot is in the state of the snapshot, and goes on bit for
-/// bit as the first: before the first reset, at the beginning, in the middle and at the end of an episode.
+/// An environment that is restored from a snapshot is in the state of the snapshot, and continues bit for bit as the
+/// first one. This holds before the first reset, and at the beginning, in the middle and at the end of an episode.
 ///
 /// # Errors
 /// The first call whose result differs.
@@ -477,13 +477,13 @@ pub fn check_snapshots<E: MultiAgentEnv>(
     Ok(())
 }
 
-/// Everything that an agent is told.
+/// Returns the record of all data of an agent.
 fn view<E: MultiAgentEnv>(env: &E, agent: usize) -> Record {
     let (observation, reward, info) = (env.observation(agent), env.reward(agent), env.info(agent));
     Record(format!("{observation:?} {reward:?} {info:?}"))
 }
 
-/// Whose turn it is, what agents are told that have something new, and the episode's statistics.
+/// Returns the record of a call: the turn, the data of the agents whose data is new, and the episode's statistics.
 fn record<E: MultiAgentEnv>(env: &E, turn: Turn) -> Record {
     let views: Vec<String> = match turn {
         Turn::Agent(agent) => vec![view(env, agent).0],
@@ -501,7 +501,7 @@ fn reset<E: MultiAgentEnv>(
     known(check, "reset", env, turn)
 }
 
-/// A random action, or the next episode where there is no turn.
+/// Makes a random action, or begins the next episode where there is no turn.
 fn go_on<E: MultiAgentEnv>(
     check: &'static str,
     env: &mut E,
@@ -535,7 +535,7 @@ fn known<E: MultiAgentEnv>(
     }
 }
 
-/// Records of `steps` calls with random actions from `seed` on.
+/// Returns the records of `steps` calls with random actions from `seed` on.
 fn play<E: MultiAgentEnv>(
     check: &'static str,
     env: &mut E,
@@ -559,7 +559,7 @@ fn same(check: &'static str, a: &[Record], b: &[Record], place: &str) -> CheckRe
     }
 }
 
-/// What an agent is told has the right shapes and makes sense.
+/// Checks that the data of an agent has the right shapes and makes sense.
 fn told<E: MultiAgentEnv>(check: &'static str, place: &str, env: &E, agent: usize) -> CheckResult {
     let whose = |what: &str| format!("{place}: the {what} of agent {agent}");
     let (reward, info) = (env.reward(agent), env.info(agent));
@@ -614,7 +614,7 @@ fn told<E: MultiAgentEnv>(check: &'static str, place: &str, env: &E, agent: usiz
     }
 }
 
-/// No interval of the agent has ended in this episode.
+/// Checks that no interval of the agent has ended in this episode.
 fn no_interval<E: MultiAgentEnv>(
     check: &'static str,
     place: &str,

@@ -5,7 +5,7 @@ use crate::gym::testing::Walk;
 use crate::gym::{BoxSpace, EpisodeStats, Reset, Step};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Which rule is broken.
+/// Broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -166,7 +166,7 @@ impl Env for Broken {
 }
 
 fn found(fault: Fault) -> Vec<Violation> {
-    // Counts from nought for every fault, as a process-wide state would.
+    // Counts from zero for every fault, as a process-wide state would.
     let shared: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
     let options = CheckOptions {
         max_episode_steps: 1_000,
@@ -178,7 +178,7 @@ fn found(fault: Fault) -> Vec<Violation> {
     }
 }
 
-/// That `check` fails, with a message that has `text` in it.
+/// Asserts that `check` fails, with a message that contains `text`.
 fn assert_found(fault: Fault, check: &str, text: &str) {
     let violations = found(fault);
     assert!(

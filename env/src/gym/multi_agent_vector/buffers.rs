@@ -4,17 +4,17 @@ use crate::gym::multi_agent::named_spaces;
 use crate::gym::vector::{Rows, check_len, row};
 use crate::gym::{EpisodeStats, MultiAgentEnv, Space, VectorError};
 
-/// Shapes of what one step of a [`MultiAgentVectorEnv`](super::MultiAgentVectorEnv) reads and writes.
+/// Shapes of the arrays that one step of a [`MultiAgentVectorEnv`](super::MultiAgentVectorEnv) reads and writes.
 ///
-/// Agents may differ in their number of ports. Every agent has rows for as many as the agent with the
-/// most; behind an agent's own ports they are zero.
+/// Agents may differ in their number of ports. Every agent has rows for as many ports as the largest agent; the rows
+/// after an agent's own ports are zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultiAgentLayout {
     /// Number of environments.
     pub envs: usize,
     /// Number of ports of every agent.
     pub ports: Vec<usize>,
-    /// Shape of what is observed of one port, such as `[8, 5]`.
+    /// Shape of the observation of one port, such as `[8, 5]`.
     pub observation: Vec<usize>,
     /// Shape of an action on one port: empty, or `[outputs]`.
     pub action: Vec<usize>,
@@ -57,7 +57,7 @@ impl MultiAgentLayout {
         self.ports.iter().copied().max().unwrap_or(0)
     }
 
-    /// Values of what one agent observes, padding included.
+    /// Returns the number of values of one agent's observation, padding included.
     pub fn observation_len(&self) -> usize {
         self.max_ports() * self.observation.iter().product::<usize>()
     }
@@ -72,7 +72,7 @@ impl MultiAgentLayout {
         self.max_ports() * self.privileged.iter().product::<usize>()
     }
 
-    /// An agent's own part of `values`, which has room for the ports of any agent.
+    /// Returns an agent's own part of `values`, which has room for the ports of any agent.
     pub(super) fn own<'a, T>(&self, agent: usize, values: &'a [T]) -> &'a [T] {
         &values[..self.own_len(agent, values.len())]
     }
@@ -105,16 +105,16 @@ fn check_shape(
 }
 
 /// Results of one step of all environments, by environment and agent.
-/// [`MultiAgentVectorEnv::buffers`](super::MultiAgentVectorEnv::buffers) allocates them once. A step
-/// overwrites what it changes: the rows of an agent whose turn it is not keep what they had at its last
-/// turn. `ports` is [`MultiAgentLayout::max_ports`].
+/// [`MultiAgentVectorEnv::buffers`](super::MultiAgentVectorEnv::buffers) allocates them once. A step overwrites only
+/// the rows that it changes: the rows of an agent whose turn it is not keep the values of its last turn. `ports` is
+/// [`MultiAgentLayout::max_ports`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultiAgentBuffers {
-    /// `[envs]`: the agent whose decision is due. Where an episode is over and none has begun, that of the
-    /// last decision.
+    /// `[envs]`: the agent whose decision is due. If an episode is over and none has begun, the agent of the last
+    /// decision.
     pub turns: Vec<usize>,
-    /// `[envs, agents, ports, …]`, such as `[envs, agents, ports, 8, 5]`: what each agent observed at its
-    /// last turn.
+    /// `[envs, agents, ports, …]`, such as `[envs, agents, ports, 8, 5]`: the observation of each agent at its last
+    /// turn.
     pub observations: Vec<f32>,
     /// `[envs, agents, ports, …]`, such as `[envs, agents, ports, 22]`; belongs to `observations`.
     pub privileged: Vec<f32>,
@@ -128,8 +128,8 @@ pub struct MultiAgentBuffers {
     pub entropy_weights: Vec<f32>,
     /// `[envs, agents]`: simulated duration in picoseconds.
     pub elapsed_ps: Vec<u64>,
-    /// `[envs, agents]`: with this step an interval of the agent ended, from a decision of its own to its
-    /// next turn or the end of the episode. Only these rows are new transitions.
+    /// `[envs, agents]`: true if this step ended an interval of the agent, from a decision of its own to its next turn
+    /// or the end of the episode. Only these rows are new transitions.
     pub ended: Vec<bool>,
     /// `[envs]`: the episode reached its end; do not bootstrap.
     pub terminated: Vec<bool>,
@@ -137,10 +137,10 @@ pub struct MultiAgentBuffers {
     pub truncated: Vec<bool>,
     /// `[envs]`: the rows hold the beginning of an episode and no transition.
     pub resets: Vec<bool>,
-    /// As `observations`: the last ones of the ended episode. Written where an episode ended under
+    /// Same shape as `observations`: the last ones of the ended episode. Written where an episode ended under
     /// [`AutoresetMode::SameStep`](crate::gym::AutoresetMode::SameStep), stale elsewhere.
     pub final_observations: Vec<f32>,
-    /// As `privileged`; belongs to `final_observations`.
+    /// Same shape as `privileged`; belongs to `final_observations`.
     pub final_privileged: Vec<f32>,
     /// `[envs]`: statistics of the episodes that ended in this step.
     pub infos: Vec<Option<EpisodeStats>>,
@@ -174,7 +174,7 @@ impl MultiAgentBuffers {
         }
     }
 
-    /// The shapes.
+    /// Returns the shapes.
     pub fn layout(&self) -> &MultiAgentLayout {
         &self.layout
     }
@@ -184,7 +184,7 @@ impl MultiAgentBuffers {
         env * self.layout.agents() + agent
     }
 
-    /// What an agent observed at its last turn, without padding.
+    /// Returns the observation of an agent at its last turn, without padding.
     ///
     /// # Panics
     /// This and the following methods panic when there is no such environment or agent.
@@ -305,7 +305,7 @@ impl MultiAgentBuffers {
     }
 }
 
-/// What one environment writes: of every agent, one after the other.
+/// The rows that one environment writes, agent after agent.
 pub(super) struct Row<'a> {
     layout: &'a MultiAgentLayout,
     pub turn: &'a mut usize,
@@ -326,7 +326,7 @@ pub(super) struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Puts the flags in the state in which nothing has happened.
+    /// Resets the flags.
     pub fn clear(&mut self) {
         self.ended.fill(false);
         *self.terminated = false;
@@ -335,19 +335,19 @@ impl Row<'_> {
         *self.info = None;
     }
 
-    /// What an agent observes.
+    /// Writes the observation of an agent.
     pub fn write_state(&mut self, env: &impl MultiAgentEnv, agent: usize) {
         let (observations, privileged) = (&mut *self.observations, &mut *self.privileged);
         write_state(self.layout, env, agent, observations, privileged);
     }
 
-    /// What an agent observes, as the last of its episode.
+    /// Writes the observation of an agent as the last one of its episode.
     pub fn write_final_state(&mut self, env: &impl MultiAgentEnv, agent: usize) {
         let observations = &mut *self.final_observations;
         write_state(self.layout, env, agent, observations, self.final_privileged);
     }
 
-    /// The last interval of an agent.
+    /// Writes the last interval of an agent.
     pub fn write_interval(&mut self, env: &impl MultiAgentEnv, agent: usize) {
         let info = env.info(agent);
         let parts = agent_row(self.port_rewards, agent, self.layout.max_ports());

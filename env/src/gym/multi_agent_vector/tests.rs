@@ -15,7 +15,7 @@ fn relays(mode: AutoresetMode) -> (MultiAgentVectorEnv<Relay>, MultiAgentBuffers
     (envs, buffers)
 }
 
-/// The same value on every port of every agent.
+/// Returns an action with the same value on every port of every agent.
 fn every(value: f32) -> Vec<f32> {
     vec![value; 3 * 3 * 2]
 }
@@ -71,7 +71,7 @@ fn a_step_writes_the_rows_of_the_agent_whose_turn_comes() {
     let mut buffers = envs.buffers();
     envs.reset(VectorSeed::From(0), &PLAIN, &mut buffers)
         .unwrap();
-    // Agent 0 decides; what stands in the rows of the others is not read.
+    // Agent 0 decides; the rows of the others are not read.
     let only = [0.25, 0.5, f32::NAN, f32::NAN, f32::NAN, f32::NAN];
     envs.step(&only, &mut buffers).unwrap();
     assert_eq!(buffers.turns, [1]);
@@ -80,7 +80,7 @@ fn a_step_writes_the_rows_of_the_agent_whose_turn_comes() {
         "the first turn of agent 1 ends no interval"
     );
     assert_eq!(buffers.privileged, [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
-    // Agent 1 has one port: what stands behind it is not read either.
+    // Agent 1 has one port: the values after it are not read either.
     let only = [f32::NAN, f32::NAN, 0.75, f32::NAN, f32::NAN, f32::NAN];
     envs.step(&only, &mut buffers).unwrap();
     assert_eq!(buffers.turns, [0]);
@@ -100,7 +100,7 @@ fn a_step_writes_the_rows_of_the_agent_whose_turn_comes() {
         [0.0; 4],
         "agent 1 keeps its rows"
     );
-    // To the next turn of agent 1: the rows of agent 0 stay, its interval is not a new one.
+    // The environment runs to the next turn of agent 1: the rows of agent 0 stay, and its interval is not a new one.
     envs.step(&every(0.0)[..6], &mut buffers).unwrap();
     assert_eq!(buffers.ended, [false, true, false]);
     assert_eq!(buffers.rewards, [1.5, 1.5, 0.0]);
@@ -345,7 +345,7 @@ fn two_networks(mode: AutoresetMode) -> (MultiAgentVectorEnv<NetworkEnv>, MultiA
     (envs, buffers)
 }
 
-/// All buffers of `steps` steps of random actions.
+/// Returns all buffers of `steps` steps of random actions.
 fn networks(mode: AutoresetMode, steps: usize) -> Vec<MultiAgentBuffers> {
     let (mut envs, mut buffers) = two_networks(mode);
     let mut rng = stream(1, "actions", 0);
@@ -358,7 +358,7 @@ fn networks(mode: AutoresetMode, steps: usize) -> Vec<MultiAgentBuffers> {
     all
 }
 
-/// That the rows hold what the environments say, of all agents.
+/// Asserts that the rows hold the values of the environments, for all agents.
 fn assert_rows<E: MultiAgentEnv>(envs: &MultiAgentVectorEnv<E>, buffers: &MultiAgentBuffers) {
     for (number, env) in envs.envs().enumerate() {
         for agent in 0..env.agents() {

@@ -30,7 +30,7 @@ fn env(changes: &[&str]) -> NetworkEnv {
     NetworkEnv::new(network(changes)).unwrap()
 }
 
-/// Everything that agents are told in an episode of random actions, with the turns.
+/// Returns all data of the agents in an episode of random actions, with the turns.
 fn play(env: &mut impl MultiAgentEnv, mut turn: Turn, seed: u64) -> Vec<(Turn, Vec<f32>, Info)> {
     let mut rng = stream(seed, "actions", 0);
     let mut told = Vec::new();

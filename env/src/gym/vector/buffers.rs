@@ -2,7 +2,7 @@
 
 use super::{Env, EpisodeStats, VectorError, check_len};
 
-/// Shapes of what one step of a [`VectorEnv`](super::VectorEnv) reads and writes.
+/// Shapes of the arrays that one step of a [`VectorEnv`](super::VectorEnv) reads and writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Number of environments.
@@ -55,7 +55,7 @@ impl Layout {
 /// them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepBuffers {
-    /// `[envs, observation…]`, such as `[envs, ports, 8, 5]`: what to act on next.
+    /// `[envs, observation…]`, such as `[envs, ports, 8, 5]`: the observations on which to act next.
     pub observations: Vec<f32>,
     /// `[envs, privileged…]`, such as `[envs, ports, 22]`; belongs to `observations`.
     pub privileged: Vec<f32>,
@@ -75,10 +75,10 @@ pub struct StepBuffers {
     pub truncated: Vec<bool>,
     /// `[envs]`: the row holds the beginning of an episode and no transition.
     pub resets: Vec<bool>,
-    /// As `observations`: the last observation of the ended episode. Written where an episode
-    /// ended under [`AutoresetMode::SameStep`](super::AutoresetMode::SameStep), stale elsewhere.
+    /// Same shape as `observations`: the last observation of the ended episode. Written where an episode ended under
+    /// [`AutoresetMode::SameStep`](super::AutoresetMode::SameStep), stale elsewhere.
     pub final_observations: Vec<f32>,
-    /// As `privileged`; belongs to `final_observations`.
+    /// Same shape as `privileged`; belongs to `final_observations`.
     pub final_privileged: Vec<f32>,
     /// `[envs]`: statistics of the episodes that ended in this step.
     pub infos: Vec<Option<EpisodeStats>>,
@@ -111,7 +111,7 @@ impl StepBuffers {
         }
     }
 
-    /// The shapes.
+    /// Returns the shapes.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -169,8 +169,8 @@ impl StepBuffers {
     }
 }
 
-/// Where a step of a [`VectorEnv`](super::VectorEnv) writes, in memory of the caller's own: the fields of
-/// [`StepBuffers`], whoever owns them.
+/// Memory of the caller that a step of a [`VectorEnv`](super::VectorEnv) writes to: the fields of [`StepBuffers`] as
+/// slices.
 #[derive(Debug, PartialEq)]
 #[allow(missing_docs, reason = "the fields are those of StepBuffers")]
 pub struct StepSlices<'a> {
@@ -190,7 +190,7 @@ pub struct StepSlices<'a> {
 }
 
 impl<'a> StepSlices<'a> {
-    /// Refuses buffers without the shapes of `layout`: callers choose them.
+    /// Refuses buffers without the shapes of `layout`, because callers choose them.
     pub(super) fn check(&self, layout: &Layout) -> Result<(), VectorError> {
         let envs = layout.envs;
         let observations = envs * layout.observation_len();
@@ -281,7 +281,7 @@ impl<'a> StepSlices<'a> {
     }
 }
 
-/// What one environment writes.
+/// The rows that one environment writes.
 pub(super) struct Row<'a> {
     pub observation: &'a mut [f32],
     pub privileged: &'a mut [f32],

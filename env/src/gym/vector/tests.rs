@@ -49,7 +49,7 @@ fn next_step_semantics() {
 fn memory_of_the_callers_own_is_written_like_buffers() {
     let (mut envs, mut buffers) = walks(AutoresetMode::NextStep);
     let mut other = envs.clone();
-    // Observations lie in the middle of a longer slice; the rest is where it was.
+    // Observations lie in the middle of a longer slice; the rest keeps its values.
     let mut memory = [9.0; 10];
     let mut own = other.buffers();
     let actions = [0.25, 0.5, 1.0];

@@ -1,4 +1,4 @@
-//! Frames as they come from the hosts: Ethernet, IPv4, TCP.
+//! Frames from the hosts: Ethernet, IPv4, TCP.
 
 use bufgym_sim::capture::host_of;
 use bufgym_sim::network::FrameKind;
@@ -6,15 +6,15 @@ use etherparse::{EtherType, Ethernet2HeaderSlice, IpNumber, Ipv4HeaderSlice, Tcp
 
 /// Bytes of Ethernet's frame check sequence, which the kernel does not hand over.
 const FCS: u16 = 4;
-/// Smallest frame of Ethernet with it.
+/// Size of the smallest Ethernet frame with the check sequence.
 const SMALLEST: u16 = 64;
-/// Where the type of service lies in the frame, and the checksum of the IPv4 header.
+/// Positions of the type of service and of the IPv4 header's checksum in the frame.
 const TOS: usize = 15;
 const CHECKSUM: std::ops::Range<usize> = 24..26;
-/// The bits of Explicit Congestion Notification (RFC 3168 §5); both: Congestion Experienced.
+/// Bits of Explicit Congestion Notification (RFC 3168 §5); both set: Congestion Experienced.
 const ECN: u8 = 0b11;
 
-/// What the switch reads of a frame.
+/// Fields of a frame that the switch reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Seen {
     pub(super) from: usize,
@@ -22,11 +22,11 @@ pub(super) struct Seen {
     pub(super) source_port: u16,
     pub(super) destination_port: u16,
     pub(super) kind: SeenKind,
-    /// The sender understands marks.
+    /// True if the sender understands marks.
     pub(super) markable: bool,
 }
 
-/// What the frame is for, without knowing which end of its flow it comes from.
+/// Purpose of a frame, without knowledge of the end of its flow that it comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SeenKind {
     Syn,
@@ -36,7 +36,7 @@ pub(super) enum SeenKind {
 }
 
 impl Seen {
-    /// Of a frame of TCP between hosts.
+    /// Reads a frame of TCP between hosts.
     pub(super) fn of(frame: &[u8], hosts: usize) -> Option<Seen> {
         let ethernet = Ethernet2HeaderSlice::from_slice(frame).ok()?;
         if ethernet.ether_type() != EtherType::IPV4 {
@@ -65,7 +65,7 @@ impl Seen {
         })
     }
 
-    /// What the switch takes it for, if it comes from the sender of the data.
+    /// Returns the purpose of the frame, given whether it comes from the sender of the data.
     pub(super) fn kind(self, forward: bool) -> FrameKind {
         match (self.kind, forward) {
             (SeenKind::Syn, _) => FrameKind::Syn,
@@ -77,13 +77,13 @@ impl Seen {
     }
 }
 
-/// Bytes that a frame of so many bytes takes on the wire, without preamble and gap.
+/// Returns the bytes that a frame of `length` bytes takes on the wire, without preamble and gap.
 pub(super) fn wire_bytes(length: usize) -> u16 {
     let length = u16::try_from(length).unwrap_or(u16::MAX - FCS);
     (length + FCS).max(SMALLEST)
 }
 
-/// Sets Congestion Experienced in the IPv4 header and mends its checksum (RFC 1624).
+/// Sets Congestion Experienced in the IPv4 header and updates its checksum (RFC 1624).
 pub(super) fn mark(frame: &mut [u8]) {
     let before = u16::from_be_bytes([frame[TOS - 1], frame[TOS]]);
     frame[TOS] |= ECN;

@@ -1,4 +1,4 @@
-//! What the kernel has counted in the namespace of a host.
+//! The kernel's counters in the namespace of a host.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use crate::message::HostCounters;
 use crate::{INTERFACE, commands, machine};
 
-/// Reasons for which TCP drops a segment that has arrived in order to be received.
+/// Counters of segments that TCP dropped although they had arrived.
 const DROPS: [&str; 7] = [
     "ListenOverflows",
     "ListenDrops",
@@ -35,7 +35,7 @@ pub(super) fn read(refused: u64) -> io::Result<HostCounters> {
     })
 }
 
-/// A counter of a file with pairs of lines, names and values, that begin with a word.
+/// Returns a counter of a file with pairs of lines, names and values, that begin with a word.
 fn counter(text: &str, section: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter(|line| line.starts_with(section));
     let (names, values) = (lines.next()?, lines.next()?);

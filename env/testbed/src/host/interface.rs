@@ -19,9 +19,9 @@ const BURST_FRAMES: u32 = 3;
 /// Bytes that may wait in the interface: more than the windows of all flows.
 const QUEUE_BYTES: u64 = 1 << 30;
 
-/// Sets up the namespace: no offloads, addresses of all hosts, rate of the interface, TCP. Returns
-/// whether the processors of the hosts do what TCP does with a packet that the switch has sent; else
-/// that of the switch does it within the call that sends.
+/// Sets up the namespace: no offloads, addresses of all hosts, rate of the interface, TCP. Returns true
+/// if the processors of the hosts run TCP's work on packets that the switch has sent. Otherwise the
+/// processor of the switch does this work within the call that sends.
 pub(super) fn configure(plan: &HostPlan) -> io::Result<bool> {
     raw::disable_offloads(INTERFACE)?;
     tune(&plan.stack)?;
@@ -30,8 +30,8 @@ pub(super) fn configure(plan: &HostPlan) -> io::Result<bool> {
     Ok(steering(&plan.processors).is_some_and(|script| commands::with_own_mounts(&script)))
 }
 
-/// Receive packet steering of the interface to these processors. The file system that has the setting
-/// shows the namespace that it was mounted in.
+/// Returns a script that enables receive packet steering of the interface to these processors. The file
+/// system with the setting shows the namespace that it was mounted in.
 fn steering(processors: &[usize]) -> Option<String> {
     let bits = processors
         .iter()
@@ -63,8 +63,8 @@ fn addresses(plan: &HostPlan) -> String {
     lines
 }
 
-/// A token bucket at line rate, so that packets wait at the host as they do in front of a real
-/// interface, where TCP small queues count them.
+/// Returns a token bucket at line rate. Packets then wait at the host as in front of a real interface,
+/// where TCP small queues count them.
 fn shaper(stack: &Stack) -> String {
     let burst = BURST_FRAMES * (stack.mtu + HEADER + FCS);
     format!(
@@ -82,9 +82,9 @@ fn tune(stack: &Stack) -> io::Result<()> {
         ("tcp_sack", flag(stack.sack)),
         ("tcp_rmem", format!("4096 131072 {}", stack.receive_buffer)),
         ("tcp_wmem", format!("4096 16384 {}", stack.receive_buffer)),
-        // What a flow has learned says nothing to the next one.
+        // Metrics learned by one flow do not apply to the next one.
         ("tcp_no_metrics_save", flag(true)),
-        // Ports of probes; those of flows lie above.
+        // Ports of probes; those of flows are higher.
         ("ip_local_port_range", "1024 4999".to_owned()),
     ];
     for (name, value) in settings {

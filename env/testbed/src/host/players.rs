@@ -18,13 +18,13 @@ use bufgym_sim::capture::{LISTEN, address, host_of};
 
 use crate::message::{FromHost, HostPlan, Receiving, Sending};
 
-/// Connections that may wait to be accepted.
+/// Largest number of connections that may wait to be accepted.
 pub(super) const BACKLOG: i32 = 4_096;
-/// Bytes that are written or discarded at a time.
+/// Number of bytes that are written or discarded at a time.
 const BLOCK: usize = 256 << 10;
-/// A flow that is late by less than this starts now.
+/// A flow that is due within this time starts now.
 const EARLY_NS: u64 = 20_000;
-/// Events that are taken at a time.
+/// Number of events that are taken at a time.
 const EVENTS: usize = 64;
 
 const ORDERS: u64 = 0;
@@ -33,13 +33,13 @@ const LISTENER: u64 = 2;
 /// Even numbers from here on are flows that are sent, odd ones flows that are received.
 const FLOWS: u64 = 4;
 
-/// The connections of a host, and when it opens the next one.
+/// The connections of a host, and the time when it opens the next one.
 pub(super) struct Players {
     epoll: OwnedFd,
     timer: OwnedFd,
     listener: Socket,
     zero_ns: Option<u64>,
-    /// Flows that have started are before this one.
+    /// Index of the next flow; all flows before it have started.
     next: usize,
     sending: Vec<Option<Outgoing>>,
     receiving: Vec<Option<Incoming>>,
@@ -58,7 +58,7 @@ struct Outgoing {
 
 struct Incoming {
     socket: Socket,
-    /// Number and bytes to come, but for probes.
+    /// Number of the flow and remaining bytes; `None` for probes.
     flow: Option<(u32, u64)>,
 }
 
@@ -99,17 +99,17 @@ impl Players {
         })
     }
 
-    /// Time zero of the flows is this instant of the monotonic clock.
+    /// Sets time zero of the flows to this instant of the monotonic clock.
     pub(super) fn start(&mut self, zero_ns: u64) {
         self.zero_ns = Some(zero_ns);
     }
 
-    /// Connections from ports that no flow has.
+    /// Returns the number of connections from ports that no flow has.
     pub(super) fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Opens the connections that are due, waits for the next event and handles it. Returns whether an
+    /// Opens the connections that are due, waits for the next event and handles it. Returns true if an
     /// order has come.
     pub(super) fn turn(
         &mut self,
@@ -185,13 +185,13 @@ impl Players {
         Ok(())
     }
 
-    /// Opens the connection of a flow and returns when it did.
+    /// Opens the connection of a flow and returns the time of that.
     fn open(&mut self, plan: &HostPlan, place: usize, flow: &Sending) -> io::Result<u64> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         socket.set_reuse_address(true)?;
         socket.bind(&SocketAddrV4::new(address(plan.host), flow.port).into())?;
-        // Only the first namespace may choose any default.
+        // Defaults can only be chosen in the first namespace.
         socket.set_tcp_congestion(plan.stack.congestion.as_bytes())?;
         let at_ns = monotonic_ns();
         match socket.connect(&SocketAddrV4::new(address(flow.to), LISTEN).into()) {
@@ -235,7 +235,7 @@ impl Players {
             }
             return Ok(());
         }
-        // The receiver has closed: all bytes are there.
+        // The receiver has closed the connection: all bytes have arrived.
         if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
             self.sending[place] = None;
         }
@@ -282,7 +282,7 @@ impl Players {
         let Some(incoming) = &mut self.receiving[place] else {
             return Ok(());
         };
-        // TCP discards what MSG_TRUNC asks for without a copy.
+        // With MSG_TRUNC, TCP discards the bytes without a copy.
         let read = incoming
             .socket
             .recv_with_flags(&mut self.discarded, libc::MSG_TRUNC);

@@ -1,4 +1,4 @@
-//! The processes of the hosts, as the switch sees them.
+//! The processes of the hosts, seen from the switch.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -15,20 +15,20 @@ use crate::{TestbedError, machine, message};
 /// Longest time for a step of a host.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a host has said; an error is the last.
+/// A message of a host; an error is the last one.
 type Said = (usize, io::Result<FromHost>);
 
-/// The processes; they are killed with this.
+/// The processes; they are killed when this is dropped.
 pub(super) struct Hosts {
     children: Vec<(Child, ChildStdin)>,
     said: Receiver<Said>,
-    /// Said already, and waited for later.
+    /// Messages that arrived before they were waited for.
     early: VecDeque<(usize, FromHost)>,
 }
 
 impl Hosts {
-    /// Starts a process for every host, and waits until each has a namespace of its own. Threads that
-    /// listen to them run on these processors.
+    /// Starts a process for every host, and waits until each has a namespace of its own. The threads
+    /// that read their output run on these processors.
     pub(super) fn start(
         command: &[OsString],
         hosts: usize,
@@ -48,7 +48,7 @@ impl Hosts {
             started.children.push((child, input));
             let (say, processors) = (say.clone(), processors.to_vec());
             thread::spawn(move || {
-                // Anywhere else they take time from the switch.
+                // On other processors they would take time from the switch.
                 let _ = machine::pin(&processors);
                 relay(host, output, &say);
             });
@@ -59,24 +59,24 @@ impl Hosts {
         Ok(started)
     }
 
-    /// Numbers of the processes, by host.
+    /// Returns the numbers of the processes, by host.
     pub(super) fn pids(&self) -> impl Iterator<Item = u32> {
         self.children.iter().map(|(child, _)| child.id())
     }
 
-    /// Gives an order.
+    /// Sends an order.
     pub(super) fn tell(&mut self, host: usize, order: &ToHost) -> Result<(), TestbedError> {
         let Err(error) = message::write(&mut self.children[host].1, order) else {
             return Ok(());
         };
-        // What the host said last tells more than that it does not listen.
+        // The last message of a host tells more than the failure of the write.
         match self.said.recv_timeout(Duration::from_millis(100)) {
             Ok((host, said)) => Err(failed(host, said)),
             Err(_) => Err(failed(host, Err(error))),
         }
     }
 
-    /// What a host has said, if one has said something.
+    /// Returns a message of a host, if there is one.
     pub(super) fn poll(&mut self) -> Result<Option<(usize, FromHost)>, TestbedError> {
         match self.said.try_recv() {
             Ok((host, Ok(message))) if !matches!(message, FromHost::Failed(_)) => {
@@ -88,7 +88,7 @@ impl Hosts {
         }
     }
 
-    /// Waits for a message of this kind from a host. Other hosts may say such things before.
+    /// Waits for a message of this kind from a host. Other hosts may send such messages before.
     pub(super) fn expect(
         &mut self,
         host: usize,
@@ -119,7 +119,7 @@ impl Hosts {
     }
 }
 
-/// A message that nobody waits for.
+/// Returns the error for a message that nobody waits for.
 pub(super) fn unexpected(host: usize, message: FromHost) -> TestbedError {
     failed(host, Ok(message))
 }
@@ -127,7 +127,7 @@ pub(super) fn unexpected(host: usize, message: FromHost) -> TestbedError {
 impl Drop for Hosts {
     fn drop(&mut self) {
         for (child, _) in &mut self.children {
-            // One that has ended cannot be killed, and has to be waited for all the same.
+            // A process that has ended cannot be killed, but has to be waited for.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -140,7 +140,7 @@ fn spawn(command: &[OsString]) -> io::Result<(Child, ChildStdin, ChildStdout)> {
         .ok_or_else(|| io::Error::other("there is no command"))?;
     let mut child = Command::new(program)
         .args(arguments)
-        // Ctrl-C is for the switch, which ends its hosts.
+        // Ctrl-C is handled by the switch, which ends its hosts.
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -151,12 +151,12 @@ fn spawn(command: &[OsString]) -> io::Result<(Child, ChildStdin, ChildStdout)> {
     }
 }
 
-/// Passes on what a host says, and that it has ended.
+/// Passes on the messages of a host, and its end.
 fn relay(host: usize, output: ChildStdout, say: &Sender<Said>) {
     let mut output = BufReader::new(output);
     loop {
         let said = message::read(&mut output).and_then(|message| message.ok_or_else(ended));
-        // The counters are a host's last words.
+        // The counters are a host's last message.
         let last = !matches!(&said, Ok(message) if !matches!(message, FromHost::Counted(_)));
         if say.send((host, said)).is_err() || last {
             return;

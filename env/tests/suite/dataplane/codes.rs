@@ -1,4 +1,4 @@
-//! The codes of C and Rust are the same, at every edge and far beyond what runs reach.
+//! The codes of C and Rust are the same, at every edge and far outside the values that occur in runs.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use bufgym_sim::scenario::Scenario;
 
 use crate::dataplane::compiler::{BUILDS, text};
 
-/// Questions, a line each, and the answers.
+/// Returns questions, one per line, and the answers.
 fn examination() -> (String, String) {
     let (mut questions, mut answers) = (String::new(), String::new());
     let mut ask = |name: &str, x: u64, unit: u64, answer: u64| {
@@ -30,7 +30,7 @@ fn examination() -> (String, String) {
     ];
     for unit in units {
         for code in 1..=255u32 {
-            // Two values on each side of where the code begins.
+            // Two values on each side of the edge where the code begins.
             let edge = (65f64.powf((f64::from(code) - 0.5) / 255.0) - 1.0) * unit as f64;
             for x in (edge as u64).saturating_sub(1)..=edge as u64 + 2 {
                 ask("log", x, unit, u64::from(log_code(x, unit)));

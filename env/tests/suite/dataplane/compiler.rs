@@ -1,4 +1,4 @@
-//! Compiles C as it is meant to be compiled: without a warning.
+//! Compiles C with warnings as errors.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher as _};
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
-/// The repository.
+/// Returns the root of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 const TESTS: &str = "env/tests/suite/dataplane";
 
-/// How a program is built; what is not here is passed over, with a word of it.
+/// Compiler and options of a program. A build that this machine lacks is skipped with a message.
 pub struct Build {
     pub name: &'static str,
     compiler: &'static str,
@@ -51,8 +51,8 @@ type Built = Arc<OnceLock<Option<PathBuf>>>;
 static BUILT: LazyLock<Mutex<HashMap<String, Built>>> = LazyLock::new(Mutex::default);
 
 impl Build {
-    /// The program of these files, paths in the repository, in `folder`. It is built once for all tests. None
-    /// where the compiler or its sanitizers are missing.
+    /// Returns the program of these files, paths in the repository, in `folder`. It is built once for all tests.
+    /// Returns `None` if the compiler or its sanitizers are missing.
     ///
     /// # Panics
     /// When the files do not compile.
@@ -66,7 +66,7 @@ impl Build {
         Some(program)
     }
 
-    /// Builds the program. A test run at the same time in the same place puts the same program there.
+    /// Builds the program. A test that runs at the same time in the same place writes the same program there.
     fn build(&self, files: &[&str], defines: &[&str], key: &str) -> Option<PathBuf> {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         if !self.works(folder.path()) {
@@ -115,7 +115,7 @@ impl Build {
     }
 }
 
-/// What a program wrote, for messages.
+/// Returns the output of a program, for messages.
 pub fn text(output: &Output) -> String {
     let part = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     part(&output.stdout) + &part(&output.stderr)

@@ -84,7 +84,7 @@ fn replays() -> Vec<(tempfile::TempDir, std::path::PathBuf)> {
     replays_with(&[])
 }
 
-/// Those of a network that sets early drop too.
+/// Returns the builds of the replay for a network that also sets early drop.
 fn early_replays() -> Vec<(tempfile::TempDir, std::path::PathBuf)> {
     replays_with(&["-DSTANDIN_EARLY"])
 }
@@ -104,7 +104,7 @@ fn replay(program: &Path, record: &str) -> Output {
     Command::new(program).arg(&path).output().unwrap()
 }
 
-/// The number that the replay gives under a name.
+/// Returns the number that the replay prints under a name.
 fn count(output: &Output, name: &str) -> u64 {
     let text = text(output);
     let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -163,7 +163,7 @@ fn a_replay_agrees_on_every_trigger_level_and_verdict() {
     assert!(safeguards > 0 && intervals > 0, "{safeguards} {intervals}");
 }
 
-/// The record of a switch has decisions that each take their own time.
+/// The record may say that latencies vary: then each decision takes its own time.
 #[test]
 fn a_latency_that_varies_is_that_of_the_record() {
     let fixed = record(&["decision_latency_us=400"], "dt", 3);
@@ -197,7 +197,7 @@ fn a_latency_that_varies_is_that_of_the_record() {
     }
 }
 
-/// Decisions about both, with the simulator's own draws: every early drop is the same.
+/// Decisions about α and early drop, with the simulator's own random draws: every early drop is the same.
 #[test]
 fn early_drop_is_replayed_packet_by_packet() {
     let front = FAB.to_owned() + "+early:from=front,min_bytes=3000";
@@ -326,7 +326,7 @@ fn a_replay_of_gaps_that_grow_with_the_buffer_agrees() {
     }
 }
 
-/// The record with another state of every port's random numbers.
+/// Returns the record with another state of every port's random numbers.
 fn seeds_changed(record: &str) -> String {
     let line = |line: &str| match line.starts_with("early_random,") {
         true => "early_random,1 2 3 4\n".to_owned(),
@@ -335,7 +335,7 @@ fn seeds_changed(record: &str) -> String {
     record.lines().map(line).collect()
 }
 
-/// A difference about early drop is noticed, and a record with it is for a network with it.
+/// A difference in early drop is noticed, and a record with early drop needs a network that sets it.
 #[test]
 fn a_wrong_early_drop_is_counted() {
     let record = record(&["buffer_bytes=300000"], "dt+early", 1);
@@ -431,7 +431,7 @@ fn a_wrong_early_drop_is_counted() {
     }
 }
 
-/// Verdicts of other heuristics are not known to the replay; the rest is.
+/// The replay does not know the verdicts of other heuristics; it checks the rest.
 #[test]
 fn a_heuristic_that_pushes_out_is_replayed_but_for_its_verdicts() {
     let record = record(&["buffer_bytes=200000"], "occamy", 1);
@@ -443,7 +443,7 @@ fn a_heuristic_that_pushes_out_is_replayed_but_for_its_verdicts() {
     }
 }
 
-/// `record` with the first line that begins so, from line `from` on, changed.
+/// Returns `record` with one line changed: the first line from number `from` on that begins with `prefix`.
 fn changed(record: &str, from: usize, prefix: &str, change: impl Fn(&str) -> String) -> String {
     let mut done = false;
     let line = |(number, line): (usize, &str)| {
@@ -457,7 +457,7 @@ fn changed(record: &str, from: usize, prefix: &str, change: impl Fn(&str) -> Str
     text
 }
 
-/// Every kind of disagreement is noticed, and only where it is.
+/// Every kind of difference is noticed, in the count of its kind.
 #[test]
 fn differences_are_counted() {
     let record = record(&["buffer_bytes=300000"], "dt", 2);
@@ -499,7 +499,7 @@ fn differences_are_counted() {
     }
 }
 
-/// Levels of another network differ; triggers and verdicts follow the levels that were recorded.
+/// Levels of another network differ; triggers and verdicts follow the recorded levels.
 #[test]
 fn another_network_differs_in_its_levels_alone() {
     let mut scenario = Scenario::default();
@@ -514,7 +514,7 @@ fn another_network_differs_in_its_levels_alone() {
     }
 }
 
-/// A trigger that the record leaves out is a difference as well.
+/// A trigger without a decision in the record is a difference as well.
 #[test]
 fn a_decision_that_was_not_made_is_noticed() {
     let cases = [
@@ -537,7 +537,7 @@ fn a_decision_that_was_not_made_is_noticed() {
             .collect();
         for (_, program) in &replays {
             let output = replay(program, &without);
-            // The counts at the end are wrong then, which is a record that cannot be trusted.
+            // Then the counts at the end are wrong, so the record cannot be trusted.
             assert_eq!(output.status.code(), Some(2), "{}", text(&output));
             let message = format!("line {}: {message} this line", first + 1);
             assert!(text(&output).contains(&message), "{}", text(&output));
@@ -621,8 +621,8 @@ fn a_damaged_record_is_refused_with_its_line() {
     }
 }
 
-/// Altered and truncated records, as many as `BUFGYM_FUZZ_INPUTS` says: the replay ends with one of its
-/// exit codes and at most one line of error, and its sanitizers have nothing to say.
+/// Replays altered and truncated records, as many as `BUFGYM_FUZZ_INPUTS` says. The replay ends with one of its exit
+/// codes and at most one line of error, and its sanitizers report nothing.
 #[test]
 fn altered_records_are_refused_or_replayed() {
     let given = std::env::var("BUFGYM_FUZZ_INPUTS").ok();

@@ -15,18 +15,18 @@ use super::PausesConfig;
 use crate::entrant::{Entrant, Recording};
 use crate::evaluate::{EvalError, NumberedTrace};
 
-/// Times in which a port drains a full buffer that the excerpt lasts for.
+/// Length of the excerpt, in times that a port needs to drain a full buffer.
 const DRAINS: f64 = 4.0;
-/// Steps by which the excerpt is moved to where most is paused, per its length.
+/// Number of steps per length of the excerpt in the search for most pauses.
 const STEPS: usize = 32;
-/// Samples of ingress queues.
+/// Number of samples of ingress queues.
 const SAMPLES: u64 = 240;
-/// Queues whose pauses are shown.
+/// Number of queues whose pauses are shown.
 const QUEUES: usize = 8;
-/// Queues whose lengths are shown too.
+/// Number of queues whose lengths are shown too.
 const LENGTHS: usize = 2;
 
-/// The same time of the same trace under several policies.
+/// An excerpt of one trace at the same time under several policies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PausesExcerpt {
     /// Index of the trace.
@@ -35,15 +35,15 @@ pub struct PausesExcerpt {
     pub start_ms: f64,
     /// Length, milliseconds.
     pub length_ms: f64,
-    /// Ingress queues that pause in this time under some policy; those that pause longest are first.
+    /// Ingress queues that pause in this time under some policy; the longest pauses first.
     pub queues: Vec<PausedQueue>,
-    /// Queues that pause here and are not among them.
+    /// Number of queues that pause here and are not shown.
     pub others: usize,
     /// The policies.
     pub policies: Vec<PolicyExcerpt>,
 }
 
-/// An ingress queue that pauses what sends to it.
+/// An ingress queue that pauses its neighbour.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PausedQueue {
     /// The switch that pauses its neighbour.
@@ -52,14 +52,14 @@ pub struct PausedQueue {
     pub port: usize,
     /// The priority that is paused.
     pub priority: usize,
-    /// The kind of the switch, `leaf` or `spine`, or `switch` where there is one.
+    /// Kind of the switch: `leaf` or `spine`, or `switch` if there is only one.
     pub kind: String,
-    /// Who is paused, such as `host 3` or `leaf 1`.
+    /// The paused neighbour, such as `host 3` or `leaf 1`.
     pub neighbour: String,
 }
 
 impl PausedQueue {
-    /// Which port pauses whom, in words.
+    /// Describes in words which port pauses which neighbour.
     pub fn name(&self) -> String {
         format!(
             "{} {}, port {} pauses {}, priority {}",
@@ -68,12 +68,12 @@ impl PausedQueue {
     }
 }
 
-/// One policy.
+/// The excerpt of one policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PolicyExcerpt {
     /// The policy string.
     pub policy: String,
-    /// For every queue of the excerpt, begin and end of its pauses, milliseconds.
+    /// Begin and end of the pauses of every queue of the excerpt, milliseconds.
     pub pauses: Vec<Vec<[f64; 2]>>,
     /// Lengths of the first queues.
     pub lengths: Vec<IngressSeries>,
@@ -82,7 +82,7 @@ pub struct PolicyExcerpt {
 /// An ingress queue in equal steps over the excerpt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IngressSeries {
-    /// Its length, headroom included, bytes.
+    /// Length, headroom included, bytes.
     pub bytes: Vec<u64>,
     /// Bytes on headroom.
     pub headroom_bytes: Vec<u64>,
@@ -99,7 +99,7 @@ fn place_of(paused: &Paused) -> Place {
     (paused.switch, paused.port, paused.priority)
 }
 
-/// From and to.
+/// A time window from begin to end.
 #[derive(Clone, Copy)]
 struct Window {
     from: Time,
@@ -107,15 +107,15 @@ struct Window {
 }
 
 impl Window {
-    /// The part of a pause in the window, which is empty where it lies outside.
+    /// Returns the part of a pause in the window; `None` if the pause lies outside.
     fn clip(self, paused: &Paused) -> Option<(Time, Time)> {
         let from = paused.from.max(self.from);
         let to = paused.to.unwrap_or(self.to).min(self.to);
         (from < to).then_some((from, to))
     }
 
-    /// The window of a length in which the pauses together last longest; of the first ones that are equal
-    /// the middle one.
+    /// Returns the window of a length in which the pauses together last longest; the middle one of the first
+    /// run of equal ones.
     fn of_most(pauses: &[Paused], length: Time) -> Window {
         let step = Time((length.0 / STEPS as u64).max(1));
         let step_of = |t: Time| index(t.0 / step.0);
@@ -148,7 +148,7 @@ impl Window {
     }
 }
 
-/// The excerpt of a trace, on which all policies together have these pauses.
+/// Records the excerpt of a trace, on which all policies together have these pauses.
 pub(super) fn of(
     config: &PausesConfig,
     numbered: &NumberedTrace,
@@ -177,7 +177,7 @@ pub(super) fn of(
     })
 }
 
-/// The queues that pause longest in the window, and how many others pause.
+/// Returns the queues that pause longest in the window, and the number of other queues that pause.
 fn longest(pauses: &[Paused], window: Window) -> (Vec<Place>, usize) {
     let mut sums: Vec<(Place, u64)> = Vec::new();
     for paused in pauses {
@@ -254,7 +254,7 @@ fn of_policy(
     })
 }
 
-/// One queue in every interval. The state is constant between samples.
+/// Returns the samples of one queue. The state is constant between samples.
 fn series(rows: &[IngressRow], place: Place, sampling: IngressSampling) -> IngressSeries {
     let own = rows
         .iter()
@@ -273,7 +273,7 @@ fn series(rows: &[IngressRow], place: Place, sampling: IngressSampling) -> Ingre
             .push(state.map_or(0, |s| s.headroom_bytes));
         let compared = state.map_or(0.0, |s| s.compared_bytes);
         series.compared_bytes.push(compared);
-        // What SONiC's ABM allows unscheduled packets is beyond any buffer.
+        // The threshold that SONiC's ABM has for unscheduled packets exceeds any buffer.
         let threshold = state.map_or(0.0, |s| s.threshold_bytes).min(1e15);
         series.threshold_bytes.push(floor_u64(threshold) as f64);
     }

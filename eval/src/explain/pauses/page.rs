@@ -8,7 +8,7 @@ use crate::findings::short_name;
 use crate::format;
 use crate::html::{self, figure_grid, tables};
 
-/// The whole page.
+/// Renders the whole page.
 pub(super) fn render(explained: &PausesExplained, figures: &[Figure]) -> String {
     let of = |prefix: &str| -> Vec<&Figure> {
         let chosen = figures.iter().filter(|f| f.name.starts_with(prefix));
@@ -39,7 +39,7 @@ pub(super) fn render(explained: &PausesExplained, figures: &[Figure]) -> String 
     html::document(&title, &explained.software, &intro, &content)
 }
 
-/// A sentence for every policy.
+/// Returns a sentence for every policy.
 pub(super) fn findings(explained: &PausesExplained) -> Vec<String> {
     explained.policies.iter().map(finding).collect()
 }

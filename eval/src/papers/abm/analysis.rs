@@ -1,4 +1,4 @@
-//! Fig. 4: what Dynamic Threshold leaves free, and its thresholds, in the steady state (Eq. 6).
+//! Fig. 4: the buffer that Dynamic Threshold leaves free, and its thresholds, in the steady state (Eq. 6).
 
 use crate::figures::plot::{Curve, Plot};
 use crate::figures::{Figure, style};
@@ -13,11 +13,12 @@ use crate::stats::Interval;
 /// Control factors of best-effort queues and of the loss-sensitive queue.
 const BEST_EFFORT: f64 = 0.5;
 const LOSS_SENSITIVE: f64 = 1.0;
-/// Most congested best-effort queues.
+/// Largest number of congested best-effort queues.
 const MOST: u32 = 32;
 
-/// Free buffer, threshold of the loss-sensitive queue, threshold of a best-effort queue, as shares of the
-/// buffer, with one congested loss-sensitive queue and `queues` congested best-effort queues.
+/// Returns the free buffer, the threshold of the loss-sensitive queue and the threshold of a best-effort
+/// queue, as shares of the buffer, with one congested loss-sensitive queue and `queues` congested best-effort
+/// queues.
 fn steady(queues: u32) -> [f64; 3] {
     let free = 1.0 / (1.0 + LOSS_SENSITIVE + f64::from(queues) * BEST_EFFORT);
     [free, LOSS_SENSITIVE * free, BEST_EFFORT * free]
@@ -26,7 +27,7 @@ fn steady(queues: u32) -> [f64; 3] {
 /// Makes the figure.
 ///
 /// # Errors
-/// When it cannot be drawn.
+/// Fails if the figure cannot be drawn.
 pub fn figure(_: &FabricConfig) -> Result<Vec<(Panel, Vec<Claim>)>, PapersError> {
     let columns = [
         "congested_best_effort_queues",
@@ -103,7 +104,7 @@ fn drawing(
     Ok(plot.draw()?)
 }
 
-/// A quantity falls with every queue, and to less than a fifth over the range of the figure.
+/// Claims that a quantity falls with every queue, to less than a fifth over the range of the figure.
 fn tends_to_zero(series: &str, of: usize, statement: &'static str) -> Claim {
     let values = (0..=MOST).rev().map(|queues| Some(steady(queues)[of]));
     let falls = ascending(&values.collect::<Vec<_>>());

@@ -6,10 +6,10 @@ use crate::papers::claim::{Claim, Target};
 use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
 use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, Tabled, TabledRow, reduced};
 
-/// KB per port and Gbit/s.
+/// Buffer sizes, KB per port and Gbit/s.
 const SIZES: [f64; 6] = [9.6, 8.0, 7.0, 6.0, 5.12, 3.44];
 
-/// The request is a quarter of the largest buffer, whatever the buffer is.
+/// Size of the request: a quarter of the largest buffer, whatever the buffer is.
 const REQUEST: f64 = 0.25 * SIZES[0];
 
 const TABLES: [Tabled; 4] = [
@@ -55,7 +55,7 @@ const TABLES: [Tabled; 4] = [
     },
 ];
 
-/// The figure.
+/// Returns the plan of the figure.
 pub fn plan(config: &FabricConfig) -> FigurePlan {
     FigurePlan {
         sweep: Sweep {
@@ -174,7 +174,7 @@ fn claims(swept: &Swept) -> Vec<Claim> {
     claims
 }
 
-/// DT's tail over ABM's where it leaves the floor.
+/// Claims that DT's tail is ten times ABM's at the point where it leaves the floor.
 fn tenfold(
     swept: &Swept,
     panel: &'static str,

@@ -1,5 +1,5 @@
-//! Fig. 5: how large a burst may be before it loses a packet, over its rate (App. A.8), and the same in the
-//! packet simulator for Dynamic Threshold with congested ports.
+//! Fig. 5: the largest burst without a lost packet, over its rate (App. A.8), and the same in the packet
+//! simulator for Dynamic Threshold with congested ports.
 
 mod packets;
 
@@ -24,33 +24,33 @@ const RATES: [f64; 9] = [1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 20.0];
 const PORTS: [u32; 5] = [1, 2, 4, 8, 16];
 const QUEUES: [u32; 4] = [1, 2, 4, 8];
 const OF_PORTS: u32 = 4;
-/// Packets by which closed form and simulator may differ.
+/// Packets by which the closed form and the simulator may differ.
 const PACKETS: f64 = 2.0;
 
-/// Who shares the buffer.
+/// The policy that shares the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scheme {
     DynamicThreshold,
     Abm,
 }
 
-/// Congested queues before the burst, which has a port and a priority of its own.
+/// Congested queues before the burst, which has its own port and priority.
 #[derive(Clone, Copy, Debug)]
 struct State {
     ports: u32,
     queues_per_port: u32,
 }
 
-/// What a burst may bring until its first loss, as a share of the buffer.
+/// Volume of a burst until its first loss, as a share of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Tolerance {
-    /// All that arrives: `r t1`.
+    /// Volume that has arrived: `r t1`.
     arrived: f64,
-    /// What is then in its queue: `(r - γ) t1`.
+    /// Volume in the queue at that time: `(r - γ) t1`.
     queued: f64,
 }
 
-/// The closed form of App. A. The queues of a port share its line equally; rates of old queues are
+/// Computes the closed form of App. A. The queues of a port share its line equally; rates of old queues are
 /// taken as constant.
 fn tolerance(scheme: Scheme, state: State, rate: f64) -> Tolerance {
     let (ports, queues) = (f64::from(state.ports), f64::from(state.queues_per_port));
@@ -59,8 +59,8 @@ fn tolerance(scheme: Scheme, state: State, rate: f64) -> Tolerance {
     let own = ALPHA;
     let old = match scheme {
         Scheme::DynamicThreshold => ALPHA * ports * queues,
-        // α / n_p times the share of the line, over ports and queues: every queue of a port is another
-        // priority, congested at all ports.
+        // Each queue has α / n_p times the share of the line, over ports and queues: every queue of a port
+        // has another priority, which is congested at all ports.
         Scheme::Abm => ports * queues * ALPHA / ports / queues,
     };
     let growth = rate - drain;
@@ -75,7 +75,7 @@ fn tolerance(scheme: Scheme, state: State, rate: f64) -> Tolerance {
     }
 }
 
-/// A panel: its letter, who shares the buffer, what is varied.
+/// The panels: identifier, letter, policy, and whether ports (instead of queues) are varied.
 const PANELS: [(&str, &str, Scheme, bool); 4] = [
     ("5a", "a", Scheme::DynamicThreshold, true),
     ("5b", "b", Scheme::DynamicThreshold, false),
@@ -83,7 +83,7 @@ const PANELS: [(&str, &str, Scheme, bool); 4] = [
     ("5d", "d", Scheme::Abm, false),
 ];
 
-/// States of a panel with their names.
+/// Returns the states of a panel with their names.
 fn states(ports: bool) -> Vec<(String, State)> {
     let named = |name: String, ports: u32, queues_per_port: u32| {
         let state = State {
@@ -103,7 +103,7 @@ fn states(ports: bool) -> Vec<(String, State)> {
 /// Makes the figure.
 ///
 /// # Errors
-/// When it cannot be drawn.
+/// Fails if the figure cannot be drawn.
 pub fn figure(_: &FabricConfig) -> Result<Vec<(Panel, Vec<Claim>)>, PapersError> {
     PANELS.iter().map(|panel| make(*panel)).collect()
 }
@@ -191,7 +191,7 @@ fn drawing(id: &str, scheme: Scheme, states: &[(String, State)]) -> Result<Figur
     Ok(plot.draw()?)
 }
 
-/// DT's tolerance falls with every state; ABM's does not, at any rate.
+/// Claims that DT's tolerance falls with every state, and that ABM's does not, at any rate.
 fn order(letter: &'static str, scheme: Scheme, states: &[(String, State)]) -> Claim {
     let at = |rate: f64| -> Vec<Option<f64>> {
         let values = states.iter().rev();
@@ -227,7 +227,7 @@ fn order(letter: &'static str, scheme: Scheme, states: &[(String, State)]) -> Cl
         .ranked(Some(right))
 }
 
-/// Closed form and simulator are the same within two packets.
+/// Claims that the closed form and the simulator agree within two packets.
 fn same_as_packets(letter: &'static str, farthest: f64) -> Claim {
     Claim::number(
         ("5", letter),

@@ -1,4 +1,4 @@
-//! Fig. 12: how often n_p and μ are updated.
+//! Fig. 12: the update interval of n_p and μ.
 
 use super::loads::rows;
 use super::{DT, PRESET, artefact_alphas, settings, without_alpha};
@@ -35,8 +35,9 @@ const TABLES: [Tabled; 2] = [
     },
 ];
 
-/// The figure: flows in random queues and α 0.5 throughout as the paper says, and as additions without the
-/// unscheduled α, and with the queues and the α of the artefact, each alone and both.
+/// Returns the plan of the figure: flows in random queues and α 0.5 throughout, like in the paper. Additions
+/// are without the unscheduled α, and with the queues and the α of the published code, each separately and
+/// both.
 pub fn plan(config: &FabricConfig) -> FigurePlan {
     let seeds = config.seeds.unwrap_or(match config.scale {
         Scale::Quick => config.seeds(),
@@ -88,14 +89,14 @@ fn point(rtts: u32) -> Point {
     Point::new(f64::from(rtts).log10(), format!("{rtts} RTT"), &[])
 }
 
-/// Base round trips of a point.
+/// Returns the base round trips of a point.
 fn rtts(point: &Point) -> u32 {
     let place = bufgym_sim::convert::floor_usize(point.x.round());
     INTERVALS.get(place).copied().unwrap_or(1)
 }
 
-/// Which queues flows take, and the control factors of queues: what the paper says, and what its code does.
-/// There the flows of a leaf have one queue, in-cast has queue 5.
+/// Returns variants of the flows' queues and the queues' control factors according to the published code,
+/// which differs from the paper: the flows of a leaf have one queue, and in-cast has queue 5.
 fn readings() -> [(&'static str, Vec<String>); 3] {
     let per_leaf = ["flow_priority=random_per_leaf", "incast_priority=5"].map(str::to_owned);
     let alphas = artefact_alphas(8);
@@ -165,7 +166,7 @@ fn claims(swept: &Swept) -> Vec<Claim> {
     claims
 }
 
-/// The same reduction with other queues and control factors, and without the unscheduled α.
+/// Describes the same reduction with other queues and control factors, and without the unscheduled α.
 fn in_other_readings(swept: &Swept, point: &Point) -> String {
     let alike = (
         ALIKE.to_owned(),
@@ -189,7 +190,7 @@ fn in_other_readings(swept: &Swept, point: &Point) -> String {
     }
 }
 
-/// The tail grows with the interval.
+/// Claims that the tail grows with the interval.
 fn trend(swept: &Swept, series: &str) -> Claim {
     let values = swept.sweep.points.iter().map(|point| {
         let tail = swept.value(series, point, Metric::IncastP999);
@@ -218,7 +219,7 @@ fn trend(swept: &Swept, series: &str) -> Claim {
         .not_run(swept.refusal(series))
 }
 
-/// Long flows do not depend on the interval: within a quarter of each other.
+/// Claims that long flows do not depend on the interval: they stay within a quarter of each other.
 fn long_flows(swept: &Swept) -> Claim {
     let values = swept.sweep.points.iter().filter_map(|point| {
         let value = swept.value("ABM", point, Metric::LargestP50);

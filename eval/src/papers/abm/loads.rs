@@ -97,7 +97,7 @@ const REQUESTS: [Tabled; 3] = [
     },
 ];
 
-/// Fig. 6.
+/// Returns the plan of Fig. 6.
 pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
     let label = |load: f64| format!("load {} %", 100.0 * load);
     FigurePlan {
@@ -125,7 +125,7 @@ pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
     }
 }
 
-/// Fig. 7.
+/// Returns the plan of Fig. 7.
 pub fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
     FigurePlan {
         sweep: Sweep {
@@ -148,7 +148,7 @@ pub fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
     }
 }
 
-/// The requests of Fig. 7 and 9.
+/// Returns the requests of Fig. 7 and 9.
 pub fn request_points() -> Vec<Point> {
     let label = |share: f64| format!("request {} %", 100.0 * share);
     points(
@@ -312,7 +312,7 @@ fn claims_over_requests(swept: &Swept) -> Vec<Claim> {
     claims
 }
 
-/// How much lower ABM is than the mean of others.
+/// Claims a reduction of ABM relative to the mean of others.
 fn lower(
     swept: &Swept,
     panel: (&'static str, &'static str),
@@ -332,7 +332,7 @@ fn lower(
     )
 }
 
-/// “At least 75.1 % at 50 %”, which in the published files is the point of 75 %.
+/// Claims “at least 75.1 % at 50 %”, which in the published files is the point of 75 %.
 fn at_least(swept: &Swept, points: &[&Point]) -> Claim {
     let statement = "At 50 % of the buffer ABM’s in-cast tail is at least 75.1 % lower on average.";
     let paper = (Target::AtLeast(75.1), statement);
@@ -342,7 +342,7 @@ fn at_least(swept: &Swept, points: &[&Point]) -> Claim {
     )
 }
 
-/// ABM's throughput is on a par with the others': within 5 points of their mean, at all points.
+/// Claims that ABM's throughput is on a par with the others': within 5 points of their mean, at all points.
 fn throughput(swept: &Swept, panel: (&'static str, &'static str)) -> Claim {
     let points: Vec<&Point> = swept.sweep.points.iter().collect();
     let lost = swept.reduction("ABM", &OTHERS, &points, Metric::Throughput);

@@ -1,4 +1,4 @@
-//! Fig. 8: three transports, each with hosts and a queue of its own.
+//! Fig. 8: three transports, each with its own hosts and queue.
 
 use super::loads::rows;
 use super::{ABM, DT, settings};
@@ -39,7 +39,7 @@ const TABLES: [Tabled; 3] = [
     },
 ];
 
-/// The figure.
+/// Returns the plan of the figure.
 pub fn plan(config: &FabricConfig, alpha: &str) -> FigurePlan {
     let label = |load: f64| format!("CUBIC load {} %", 100.0 * load);
     let own = [Series::new("DT", DT), Series::new("ABM", ABM)];
@@ -114,7 +114,8 @@ fn claims(swept: &Swept) -> Vec<Claim> {
     claims
 }
 
-/// "By up to 90.92 %": of all loads and classes. In the published file it is that of θ-PowerTCP.
+/// Claims "by up to 90.92 %": the maximum of all loads and classes. In the published file it is that of
+/// θ-PowerTCP.
 fn largest_reduction(swept: &Swept) -> Claim {
     let reduction = |table: &Tabled, point: &Point| {
         let reduction = swept.reduction("ABM", &["DT"], &[point], table.metric);

@@ -19,7 +19,8 @@ const TABLE: Tabled = Tabled {
     },
 };
 
-/// The figure, with α 0.5 throughout as the paper says and, as additions, with those of the artefact.
+/// Returns the plan of the figure, with α 0.5 throughout like in the paper and, as additions, with those of
+/// the published code.
 pub fn plan(config: &FabricConfig) -> FigurePlan {
     FigurePlan {
         sweep: Sweep {
@@ -144,7 +145,7 @@ fn claims(swept: &Swept) -> Vec<Claim> {
     claims
 }
 
-/// The same reduction with the control factors of the artefact.
+/// Describes the same reduction with the control factors of the published code.
 fn with_the_artefact(swept: &Swept, transport: &str, point: &Point) -> String {
     let name = |policy: &str| format!("{transport}, {policy}, α of the artefact");
     let (abm, dt) = (name("ABM"), name("DT"));
@@ -155,7 +156,7 @@ fn with_the_artefact(swept: &Swept, transport: &str, point: &Point) -> String {
     })
 }
 
-/// DCTCP's occupancy grows with the number of queues under DT; ABM's stays below it.
+/// Claims that DCTCP's occupancy grows with the number of queues under DT, and that ABM's stays below it.
 fn occupancy(swept: &Swept) -> Claim {
     let points = &swept.sweep.points;
     let at = |series: &str, point: &Point| {

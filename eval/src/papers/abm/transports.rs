@@ -6,7 +6,7 @@ use crate::papers::claim::{Claim, Target};
 use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
 use crate::papers::sweep::{Metric, Series, Sweep, Swept, Tabled, TabledRow, reduced};
 
-/// Name in the paper, and the settings that choose it.
+/// Name in the paper, and the corresponding settings.
 const TRANSPORTS: [(&str, &[&str]); 4] = [
     ("CUBIC", &["transport=cubic"]),
     ("DCTCP", &["transport=dctcp"]),
@@ -40,7 +40,7 @@ const TABLES: [Tabled; 2] = [
     },
 ];
 
-/// The figure.
+/// Returns the plan of the figure.
 pub fn plan(config: &FabricConfig) -> FigurePlan {
     let series = TRANSPORTS.iter().flat_map(|(name, settings)| {
         [("DT", DT), ("ABM", ABM), ("unlimited", "unlimited")].map(|(policy, spec)| {

@@ -1,4 +1,4 @@
-//! Fig. 10: predictions that are turned into their opposite.
+//! Fig. 10: predictions that are inverted.
 
 use super::{PRESET, settings};
 use crate::papers::claim::{Claim, Target};
@@ -6,12 +6,12 @@ use crate::papers::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
 use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept};
 use crate::stats::Spread;
 
-/// Probabilities of a flip.
+/// Probabilities of an inversion.
 const FLIPS: [f64; 6] = [0.0, 0.001, 0.005, 0.01, 0.05, 0.1];
-/// From this ratio to LQD on predictions do harm.
+/// Ratio to LQD from which predictions count as harmful.
 const APART: f64 = 1.5;
 
-/// The figure.
+/// Returns the plan of the figure.
 pub fn plan(config: &FabricConfig) -> FigurePlan {
     let seeds = config.seeds();
     let flipped = |point: &Point| format!("credence:flip={}", FLIPS[place(point)]);
@@ -93,7 +93,7 @@ fn claims(swept: &Swept) -> Vec<Claim> {
     ]
 }
 
-/// Credence's tail over LQD's.
+/// Returns Credence's tail over LQD's.
 fn ratio(swept: &Swept, point: &Point, metric: Metric) -> Option<f64> {
     let value = |series| swept.value(series, point, metric).map(|value| value.median);
     Some(value("Credence")? / value("LQD")?)

@@ -10,7 +10,7 @@ use crate::papers::sweep::{
     Metric, Point, Series, Sweep, Swept, largest_reduction, on_a_par, reduced,
 };
 
-/// Fig. 6.
+/// Returns the plan of Fig. 6.
 pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
     let label = |load: f64| format!("load {} %", 100.0 * load);
     let seeds = config.seeds();
@@ -38,7 +38,7 @@ pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
     }
 }
 
-/// Fig. 7.
+/// Returns the plan of Fig. 7.
 pub fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
     let series = policies()
         .into_iter()
@@ -54,7 +54,7 @@ pub fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
     }
 }
 
-/// Fig. 8.
+/// Returns the plan of Fig. 8.
 pub fn with_powertcp(config: &FabricConfig) -> FigurePlan {
     let series = policies().into_iter().filter(|series| series.name != "LQD");
     let unlimited = Series::new("unlimited", "unlimited").as_addition();
@@ -103,7 +103,7 @@ fn panels(ids: [&'static str; 4]) -> Vec<PanelPlan> {
         .collect()
 }
 
-/// Reductions of Credence against another policy.
+/// Claims reductions of Credence relative to another policy.
 fn against(
     swept: &Swept,
     panel: &'static str,
@@ -121,7 +121,7 @@ fn against(
     }
 }
 
-/// The regimes of all of the paper's series at all points.
+/// Describes the regimes of all of the paper's series at all points.
 fn regimes(swept: &Swept, at: &[&Point]) -> String {
     let of_series = |series: &Series| {
         let at = at.iter().map(|point| {
@@ -269,7 +269,7 @@ fn claims_over_requests(swept: &Swept) -> Vec<Claim> {
     ]
 }
 
-/// The request from which on a policy's in-cast tail is not at the floor.
+/// Returns the smallest request at which a policy's in-cast tail is not at the floor.
 fn leaves_at(swept: &Swept, series: &str) -> Option<f64> {
     let mut points = swept.sweep.points.iter();
     let beyond = points.find(|point| {
@@ -291,7 +291,7 @@ fn leaving_the_floor(swept: &Swept) -> String {
     )
 }
 
-/// DT and ABM leave the floor at smaller requests than Credence.
+/// Claims that DT and ABM leave the floor at smaller requests than Credence.
 fn earlier(swept: &Swept, leaving: String) -> Claim {
     let at = |series| leaves_at(swept, series).unwrap_or(f64::INFINITY);
     let own = at("Credence");

@@ -10,7 +10,7 @@ use crate::papers::sweep::{Metric, Point, Series, Sweep, Swept, reduced};
 /// Base round trips, microseconds.
 const ROUND_TRIPS: [f64; 5] = [8.0, 16.0, 24.0, 32.0, 64.0];
 
-/// The figure.
+/// Returns the plan of the figure.
 pub fn plan(config: &FabricConfig) -> FigurePlan {
     let seeds = config.seeds();
     FigurePlan {
@@ -63,7 +63,7 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
     }
 }
 
-/// A path has eight links there and back.
+/// Returns the point of a round trip. A path has eight links there and back.
 fn point(rtt_us: f64) -> Point {
     let bdp_segments = (1_250.0 * rtt_us / 1_400.0).ceil();
     let settings = [
@@ -133,7 +133,7 @@ fn claims(swept: &Swept) -> Vec<Claim> {
     ]
 }
 
-/// ABM's value over Credence's at a point.
+/// Returns ABM's value over Credence's at a point.
 fn ratio(swept: &Swept, point: &Point, metric: Metric) -> Option<f64> {
     let value = |series| swept.value(series, point, metric).map(|value| value.median);
     Some(value("ABM")? / value("Credence")?)

@@ -1,5 +1,5 @@
-//! Fig. 14: throughput against false predictions, in the slotted model of the theory. The paper gives neither
-//! ports nor buffer nor rate of the bursts, so that several are tried.
+//! Fig. 14: throughput against false predictions, in the slotted model of the theory. The paper does not
+//! state ports, buffer or rate of the bursts, so several values are tried.
 
 use bufgym_slotted::sweep::{Figure14, figure14};
 use bufgym_slotted::{Generator, GeneratorOptions, Order, PolicySpec, Switch};
@@ -18,16 +18,16 @@ use crate::stats::Interval;
 
 /// Numbers of ports.
 const PORTS: [u32; 3] = [8, 16, 32];
-/// Bursts per as many slots as the buffer has packets.
+/// Bursts per `B` slots, for a buffer of `B` packets.
 const RATES: [f64; 5] = [0.5, 0.75, 1.0, 1.5, 2.0];
 /// Packets of the buffer for each port.
 const PER_PORT: u64 = 10;
 /// Steps of the flip probability from 0 to 1.
 const STEPS: u32 = 20;
-/// Dynamic Threshold as in the paper's other figures.
+/// Dynamic Threshold with the α of the paper's other figures.
 const DT: PolicySpec = PolicySpec::DynamicThreshold { alpha: 0.5 };
-/// The paper's ratio with false predictions only, and the probability up to which Credence is better
-/// than DT at least.
+/// The paper's ratio if all predictions are false, and the least probability up to which Credence is better
+/// than DT.
 const AT_THE_END: f64 = 2.9;
 const BETTER_UP_TO: f64 = 0.7;
 /// Share by which a plausible setting may differ from the paper's ratio.
@@ -45,26 +45,26 @@ impl Setting {
         format!("{} ports, {} bursts per B slots", self.ports, self.rate)
     }
 
-    /// LQD over Credence without and with only false predictions.
+    /// Returns LQD over Credence without false predictions, and with false predictions only.
     fn ends(&self) -> Option<(f64, f64)> {
         let (first, last) = (self.result.credence.first()?, self.result.credence.last()?);
         Some((first.ratio, last.ratio))
     }
 
-    /// The largest probability up to which Credence is better than DT everywhere.
+    /// Returns the largest probability up to which Credence is better than DT everywhere.
     fn crossing(&self) -> f64 {
         let better = self.result.credence.iter();
         let better = better.take_while(|point| point.ratio < self.result.dt);
         better.last().map_or(0.0, |point| point.flip)
     }
 
-    /// How far it is from the paper's ratio, as a share.
+    /// Returns the distance from the paper's ratio, as a share.
     fn distance(&self) -> f64 {
         let last = self.ends().map_or(f64::INFINITY, |(_, last)| last);
         (last / AT_THE_END - 1.0).abs()
     }
 
-    /// Whether it is like the paper's figure.
+    /// Returns true if the result resembles the paper's figure.
     fn is_near(&self) -> bool {
         self.distance() <= NEAR && self.crossing() >= BETTER_UP_TO
     }
@@ -73,7 +73,7 @@ impl Setting {
 /// Makes the figure.
 ///
 /// # Errors
-/// When it cannot be drawn.
+/// Fails if the figure cannot be drawn.
 pub fn figure(config: &FabricConfig) -> Result<Vec<(Panel, Vec<Claim>)>, PapersError> {
     let rounds = match config.scale {
         Scale::Quick => 1_000,
@@ -123,7 +123,7 @@ fn run(ports: u32, rate: f64, rounds: u64, seed: u64) -> Result<Setting, PapersE
     })
 }
 
-/// The setting that is like the paper's, and of these, or else of all, the nearest.
+/// Returns the nearest among the settings that resemble the paper's figure, or among all if none does.
 fn nearest(settings: &[Setting]) -> Option<&Setting> {
     settings.iter().min_by(|a, b| {
         let key = |setting: &Setting| (!setting.is_near(), setting.distance());

@@ -5,7 +5,7 @@ use bufgym_sim::scenario::{Scenario, Tier};
 use crate::data::ScenarioFacts;
 use crate::format;
 
-/// The facts of a network.
+/// Returns the facts of a network.
 pub fn facts(scenario: &Scenario) -> ScenarioFacts {
     let fact = |name: &str, value: String| (name.to_owned(), value);
     ScenarioFacts {

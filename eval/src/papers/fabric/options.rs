@@ -1,9 +1,9 @@
-//! Options of the artefacts and open choices of the papers, in the order in which they are tried where a
-//! claim differs. An option that a figure cannot have leaves the figure out, and so explains nothing.
+//! Options of the published code and open choices of the papers, in the order in which they are tried if a
+//! claim differs. If a figure cannot use an option, the option leaves out the figure and explains nothing.
 
 use crate::papers::variants::Variant;
 
-/// One option after the other.
+/// The options in order.
 pub const OPTIONS: &[Variant] = &[
     Variant {
         name: "no output FIFO",
@@ -92,7 +92,7 @@ mod tests {
     use crate::papers::grid::{Common, Plan};
     use crate::papers::{Scale, abm, credence};
 
-    /// How many simulations of the paper's own series an option leaves, of a figure with `settings`.
+    /// Counts the simulations of the paper's own series that an option leaves in a figure.
     fn simulations(paper: &Paper, number: &str, option: Option<&Variant>) -> usize {
         let config = FabricConfig::new(Scale::Quick, 1);
         let mut figure = (paper.planned)(number, &config, "1").unwrap();
@@ -106,7 +106,7 @@ mod tests {
         plan.simulations()
     }
 
-    /// One that is none would leave the policies as they are, and the option would explain nothing.
+    /// An invalid parameter would leave the policies unchanged, and the option would explain nothing.
     #[test]
     fn every_parameter_of_a_policy_is_one() {
         let settings = OPTIONS.iter().flat_map(|option| option.settings);
@@ -126,8 +126,7 @@ mod tests {
         assert_eq!(parameters.len(), 4);
     }
 
-    /// Each option can be had by a figure of each paper, and where it can it changes the scenarios of
-    /// some series.
+    /// Some figure of a paper can use each option, and the option keeps all simulations of ABM's Fig. 7.
     #[test]
     fn every_option_is_one_of_some_figure() {
         let figures = [(&abm::PAPER, ["7", "9"]), (&credence::PAPER, ["6", "8"])];

@@ -74,7 +74,7 @@ fn what_figures_share_is_simulated_once() {
         }
         plan.simulations()
     };
-    // CUBIC of Fig. 9 is DT, ABM and the unlimited buffer of Fig. 7.
+    // Fig. 9 with CUBIC shares the runs of DT, ABM and the unlimited buffer with Fig. 7.
     let (seven, nine) = (simulations(&["7"]), simulations(&["9"]));
     assert_eq!(simulations(&["7", "9"]), seven + nine - 15);
 }
@@ -163,8 +163,8 @@ fn points_of_open_claims_are_run_again_and_no_others() {
     assert_eq!(open(&[claim("mean over the points", 9.0)]).len(), 4);
 }
 
-/// Fig. 8 in a small network: three classes, with hosts of their own. It is made, and every series has the
-/// short flows of both classes and in-cast flows.
+/// Tests Fig. 8 in a small network: three classes with their own hosts. Every series has the short flows of
+/// both classes and in-cast flows.
 #[test]
 fn three_transports_share_a_network() {
     let config = FabricConfig {
@@ -205,7 +205,7 @@ fn three_transports_share_a_network() {
     assert_eq!(measured.count(), 6 + 4);
 }
 
-/// The α of the artefact and of the paper, with every policy of Fig. 10 and 12, make scenarios that run.
+/// The α of the published code and of the paper give valid scenarios with every policy of Fig. 10 and 12.
 #[test]
 fn every_series_of_the_queues_can_be_run() {
     for number in ["10", "12"] {

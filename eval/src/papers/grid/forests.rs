@@ -8,32 +8,32 @@ use bufgym_sim::switch::{AnyPolicy, PolicySpec};
 use bufgym_sim::traffic::Trace;
 use serde::{Deserialize, Serialize};
 
-/// The name of the policy that has them.
+/// The name of the policy that uses forests.
 const POLICY: &str = "credence";
 
-/// What leaves and what spines expect Longest Queue Drop to lose.
+/// Models by which leaves and spines predict the losses of Longest Queue Drop.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Forests {
-    /// Of leaves.
+    /// Forest of leaves.
     pub leaf: Forest,
-    /// Of spines.
+    /// Forest of spines.
     pub spine: Forest,
-    /// How they were made, in words.
+    /// Description of the training, in words.
     pub origin: String,
 }
 
 impl Forests {
-    /// The forests written out, as one number.
+    /// Returns a fingerprint of the forests.
     pub fn fingerprint(&self) -> String {
         sha256(format!("{:?} {:?}", self.leaf, self.spine).as_bytes())
     }
 }
 
-/// Runs a trace under a policy at every switch. With forests, Credence without a model of its own has
-/// them, and each switch flips its predictions by a stream of its own.
+/// Runs a trace under a policy at every switch. With forests, Credence without its own model uses them, and
+/// each switch flips its predictions by its own random stream.
 ///
 /// # Errors
-/// When the scenario is inconsistent, or trace or policy do not fit it.
+/// Fails if the scenario is inconsistent, or if the trace or the policy does not fit it.
 pub fn simulate(
     scenario: &Scenario,
     trace: &Trace,

@@ -1,4 +1,4 @@
-//! What the figures need of one simulation of a network.
+//! Measurements of one simulation of a network, for the figures.
 
 use bufgym_sim::network::{FlowClass, FlowRecord, Outcome, Summary, SwitchRow};
 use bufgym_sim::scenario::Scenario;
@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 use crate::papers::incast::{beyond_with_unfinished, largest_query_ms};
 use crate::stats::nearest_rank;
 
-/// Flows of at least this many bytes are the long ones of ABM's evaluation.
+/// Least size of the long flows in ABM's evaluation.
 pub const LARGEST_BYTES: u64 = 30_000_000;
 
-/// Slowdowns of a class of flows. A flow that did not finish is slower than any other; a value that
-/// falls on such a flow, or on none, is `None`.
+/// Slowdowns of a class of flows. A flow that did not finish is slower than any other. A value is `None` if
+/// it falls on such a flow or if there are no flows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Slowdowns {
-    /// Flows.
+    /// Number of flows.
     pub flows: u64,
     /// Arithmetic mean.
     pub mean: Option<f64>,
-    /// Percentiles, nearest rank.
+    /// Median, nearest rank.
     pub p50: Option<f64>,
-    /// As [`p50`](Slowdowns::p50).
+    /// 95th percentile, nearest rank.
     pub p95: Option<f64>,
-    /// As [`p50`](Slowdowns::p50).
+    /// 99th percentile, nearest rank.
     pub p99: Option<f64>,
-    /// 99.9th percentile.
+    /// 99.9th percentile, nearest rank.
     pub p999: Option<f64>,
 }
 
@@ -52,8 +52,8 @@ fn percentile(sorted: &[f64], percent: f64) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
 
-/// Occupancy of the switches of a kind, per cent of the buffer: percentiles over time, their mean over
-/// the switches.
+/// Occupancy of the switches of a kind, per cent of the buffer: the mean over the switches of percentiles
+/// over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Occupancy {
     /// Median.
@@ -84,7 +84,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     mean.is_finite().then_some(mean)
 }
 
-/// What happened in a network with lossless packets.
+/// Measurements of a network with lossless packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lossless {
     /// Pauses sent.
@@ -93,9 +93,9 @@ pub struct Lossless {
     pub drops: u64,
     /// Time for which priorities of links were paused, milliseconds.
     pub paused_ms: Option<f64>,
-    /// 99th percentile of what lossless packets took of a leaf's buffer, per cent.
+    /// 99th percentile of the share of a leaf's buffer that lossless packets take, per cent.
     pub occupancy: Option<f64>,
-    /// The same of lossy packets.
+    /// 99th percentile of the share of a leaf's buffer that lossy packets take, per cent.
     pub lossy_occupancy: Option<f64>,
 }
 
@@ -112,41 +112,41 @@ impl Lossless {
     }
 }
 
-/// What the figures need of one simulation.
+/// Measurements of one simulation, for the figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Answers to queries.
+    /// Slowdowns of answers to queries.
     pub incast: Slowdowns,
-    /// Other flows of at most 100,000 B, without those of a second class.
+    /// Slowdowns of other flows of at most 100,000 B, without those of a second class.
     pub short: Slowdowns,
-    /// Those of a second class.
+    /// Slowdowns of short flows of a second class.
     pub second_short: Slowdowns,
-    /// Other flows of at least 1 MB.
+    /// Slowdowns of other flows of at least 1 MB.
     pub long: Slowdowns,
-    /// Of these, those of at least 30 MB.
+    /// Slowdowns of the long flows of at least 30 MB.
     pub largest: Slowdowns,
     /// In-cast flows that took longer than the minimum RTO or did not finish, per cent.
     pub late: Option<f64>,
-    /// Slowdown of an in-cast flow that waits for nothing but the answers of its own query.
+    /// Slowdown of an in-cast flow that waits only for the answers of its own query.
     pub floor: Option<f64>,
     /// One minimum RTO in units of the base time of an in-cast flow.
     pub timeout: Option<f64>,
-    /// Leaves.
+    /// Occupancy of leaves.
     pub leaf: Occupancy,
-    /// Spines.
+    /// Occupancy of spines.
     pub spine: Occupancy,
-    /// What the links of leaves to spines carried, per cent of their rates; mean over the leaves.
+    /// Utilisation of the links from leaves to spines, per cent of their rates; mean over the leaves.
     pub uplinks: Option<f64>,
     /// Measured flows that did not finish.
     pub unfinished: u64,
     /// Packets lost at switches.
     pub drops: u64,
-    /// What there is of a network with lossless packets only.
+    /// Measurements that exist only for networks with lossless packets.
     pub lossless: Option<Lossless>,
 }
 
 impl Measured {
-    /// Reduces an outcome; flows that start outside of the measured time do not count.
+    /// Reduces an outcome; flows that start outside the measured time do not count.
     pub fn of(scenario: &Scenario, outcome: &Outcome) -> Measured {
         let counts = |record: &&FlowRecord| match scenario.window() {
             Some((from, until)) => (from..until).contains(&record.spec.start),
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(percentile(&[], 50.0), None);
     }
 
-    /// Both classes have short flows, and each is measured alone.
+    /// Both classes have short flows, and each is measured separately.
     #[test]
     fn a_second_class_is_measured_apart() {
         let mut scenario = Scenario::preset("leafspine-4x4").unwrap();
@@ -233,7 +233,7 @@ mod tests {
         let measured = Measured::of(&scenario, &outcome.unwrap());
         assert!(measured.incast.flows > 0 && measured.short.flows > 0);
         assert_eq!(measured.unfinished, 0);
-        // Four answers of 36,864 B: τ + 8 Q'/C over τ + 8 S/C.
+        // Four answers of 36,864 B: the floor is τ + 8 Q'/C over τ + 8 S/C.
         let floor = measured.floor.unwrap();
         let wire = 36_864.0 + 27.0 * 54.0;
         let expected = (80.0 + 4.0 * wire * 8e-4) / (80.0 + 36_864.0 * 8e-4);

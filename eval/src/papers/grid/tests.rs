@@ -24,7 +24,7 @@ fn plan(common: Common) -> (Plan, [Cell; 3]) {
     let mut plan = Plan::new(common);
     let cells = [
         cell("dt:alpha=0.5", &["load=0.4"]),
-        // The preset's own load: the same scenario.
+        // This is the preset's own load, so it is the same scenario.
         cell("dt:alpha=0.5", &[]),
         cell("abm", &["load=0.2"]),
     ];
@@ -119,7 +119,7 @@ fn a_stopped_run_goes_on_where_it_was() {
     let files = || std::fs::read_dir(parts.folder()).unwrap().count();
     assert_eq!(files(), 4);
 
-    // As after a kill: one result is missing, one is damaged; the others are not made again.
+    // The state is like after a kill: one result is missing, one is damaged; the others are not run again.
     let mut kept: Vec<_> = std::fs::read_dir(parts.folder())
         .unwrap()
         .map(Result::unwrap)
@@ -142,7 +142,7 @@ fn a_stopped_run_goes_on_where_it_was() {
         assert_eq!(whole.of(cell), resumed.of(cell));
     }
 
-    // Another seed, another revision: nothing of what was kept is taken.
+    // With another seed or another revision, no stored result is used.
     for other in [
         Common {
             seed: 6,

@@ -30,13 +30,13 @@ const LOW: f64 = 0.05;
 const ALL: f64 = 0.95;
 /// A port holds much of the buffer above this share.
 const HIGH: f64 = 0.6;
-/// Where DT's thresholds converge for one, two and three saturated ports, 1/(1 + n).
+/// Points to which DT's thresholds converge for one, two and three saturated ports, 1/(1 + n).
 const CONVERGENCE: [f64; 3] = [1.0 / 2.0, 1.0 / 3.0, 1.0 / 4.0];
 /// Distance from a point of convergence.
 const NEAR: f64 = 0.05;
 
-/// Simulations known in advance: of the in-cast with the search of a static α, and of the 16-port
-/// switch.
+/// Returns the number of simulations known in advance: those of the in-cast with the search of a static α,
+/// and those of the 16-port switch.
 pub fn planned(extent: &Extent, seeds: usize) -> usize {
     let policies = RULES.len() + 3;
     let training = extent.training;
@@ -80,7 +80,7 @@ impl Drops {
         }
     }
 
-    /// Number of drops at which the port's share is as asked.
+    /// Returns the number of drops at which `is` holds for the port's share.
     fn count(&self, is: fn(f64) -> bool) -> f64 {
         self.port.iter().filter(|share| is(**share)).count() as f64
     }
@@ -107,14 +107,14 @@ fn is_near_convergence(share: f64) -> bool {
 /// The runs of all policies in one scenario.
 struct Results {
     policies: Vec<Entrant>,
-    /// By policy, then by trace.
+    /// Runs by policy, then by trace.
     runs: Vec<Vec<Drops>>,
 }
 
 /// Makes the figure.
 ///
 /// # Errors
-/// When a run fails or a figure cannot be drawn.
+/// Fails if a run fails or a figure cannot be drawn.
 pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
     let scenario = Scenario::preset(PRESET)?;
     let policies = context.with_additions(&RULES, &scenario, context.extent.training)?;
@@ -172,7 +172,7 @@ impl Results {
         own.map_or(&[], |own| &self.runs[own])
     }
 
-    /// A sum over the drops of every trace as a percentage of all drops, `None` without drops.
+    /// Returns a sum over the drops of every trace as a percentage of all drops; `None` without drops.
     fn share(
         &self,
         context: &Context,
@@ -185,7 +185,7 @@ impl Results {
         context.ratio(&sums, &drops).map(percent)
     }
 
-    /// The same of the learned policy and the paper's other series.
+    /// Returns that percentage for the learned policy and the paper's other series.
     fn compared(
         &self,
         context: &Context,
@@ -283,7 +283,7 @@ impl Results {
         ))
     }
 
-    /// The shares at all drops of a policy, ascending.
+    /// Returns the shares at all drops of a policy, ascending.
     fn pooled(&self, policy: &str) -> Vec<f64> {
         let runs = self.runs(policy).iter();
         let mut shares: Vec<f64> = runs.flat_map(|run| &run.port).copied().collect();
@@ -396,7 +396,7 @@ mod tests {
         vec![Drops::of(&rows, 100); 2]
     }
 
-    /// NDT, CS, DT, EDT.
+    /// Builds results of NDT, CS, DT and EDT.
     fn results(shares: [[u64; 4]; 4], occupancies: [u64; 4]) -> Results {
         let runs = shares.into_iter().zip(occupancies);
         context(|context| Results {

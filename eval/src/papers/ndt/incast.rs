@@ -25,7 +25,7 @@ const PRESET: &str = "ndt-96x10g-incast";
 /// The paper's baselines.
 const RULES: [&str; 4] = ["st", "cs", "dt", "edt"];
 
-/// The paper gives neither the size of the answers nor the elephants.
+/// Variants, because the paper gives neither the size of the answers nor the elephants.
 const VARIANTS: [Variant; 4] = [
     Variant {
         name: "answers of 20 KB",
@@ -39,12 +39,12 @@ const VARIANTS: [Variant; 4] = [
     SHORT_RTO,
 ];
 
-/// Training traces: one run takes as long as many of the 16-port switch.
+/// Returns the number of training traces: one run takes as long as many of the 16-port switch.
 fn training(extent: &Extent) -> u64 {
     extent.training.div_ceil(4)
 }
 
-/// Simulations known in advance.
+/// Returns the number of simulations known in advance.
 pub fn planned(extent: &Extent, seeds: usize) -> usize {
     simulations(RULES.len() + 3, extent.incast, seeds, training(extent))
 }
@@ -55,7 +55,7 @@ pub(crate) struct Run {
     mean_ms: f64,
     incast_mean_ms: f64,
     incast_p99_ms: f64,
-    /// In-cast flows that took longer than the minimum RTO, and all.
+    /// Number of in-cast flows that took longer than the minimum RTO, and number of all.
     late: (u64, u64),
     /// FCTs of the in-cast flows.
     incast_ms: Vec<f64>,
@@ -70,7 +70,7 @@ impl Quantity for Run {
     }
 }
 
-/// The minimum RTO in milliseconds.
+/// Returns the minimum RTO in milliseconds.
 fn timeout_ms(scenario: &Scenario) -> f64 {
     scenario.min_rto_us as f64 / 1e3
 }
@@ -91,7 +91,7 @@ impl Run {
 /// The runs of all policies.
 struct Results {
     policies: Vec<Entrant>,
-    /// By policy, then by trace.
+    /// Runs by policy, then by trace.
     runs: Vec<Vec<Run>>,
     /// Time to send a whole query, milliseconds.
     floor_ms: f64,
@@ -101,7 +101,7 @@ struct Results {
 /// Makes the figure.
 ///
 /// # Errors
-/// When a run fails or the figure cannot be drawn.
+/// Fails if a run fails or the figure cannot be drawn.
 pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
     let scenario = Scenario::preset(PRESET)?;
     let policies = context.with_additions(&RULES, &scenario, training(&context.extent))?;
@@ -187,26 +187,26 @@ impl Results {
         ]
     }
 
-    /// The learned policy and the paper's baselines with a number.
+    /// Returns the value of the learned policy and of each baseline of the paper.
     fn compared(&self, value: impl Fn(&str) -> Option<f64>) -> Vec<(&str, Option<f64>)> {
         let paper = self.policies.iter().filter(|p| !is_added(p, &RULES));
         paper.map(|p| (p.name(), value(p.name()))).collect()
     }
 
-    /// The mean over traces of the 99th percentile of the in-cast flows, milliseconds.
+    /// Returns the mean over traces of the 99th percentile of the in-cast flows, milliseconds.
     fn tail(&self, policy: &str) -> Option<f64> {
         stats::mean(&self.values(policy, |run| run.incast_p99_ms))
     }
 
-    /// Share of the in-cast flows that took longer than the minimum RTO, per cent.
+    /// Returns the share of the in-cast flows that took longer than the minimum RTO, per cent.
     fn late(&self, policy: &str) -> Option<f64> {
         let late: f64 = self.values(policy, |run| run.late.0 as f64).iter().sum();
         let all: f64 = self.values(policy, |run| run.late.1 as f64).iter().sum();
         (all > 0.0).then(|| 100.0 * late / all)
     }
 
-    /// Whether the tail is below those of all other policies of the paper. Tails of one timeout are
-    /// alike; the share of flows beyond the minimum RTO tells them apart.
+    /// Returns true if the tail is below those of all other policies of the paper. Tails of one timeout are
+    /// alike; the share of flows beyond the minimum RTO distinguishes them.
     fn has_lowest_tail(&self, policy: &str) -> Option<bool> {
         let is_one =
             |tail: f64| Regime::of(tail, self.floor_ms, self.timeout_ms) == Regime::OneTimeout;

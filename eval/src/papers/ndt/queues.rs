@@ -39,12 +39,12 @@ const SAMPLING: Time = Time::from_us(100);
 const BAR: Time = Time::from_us(100_000);
 /// Width of the bars of the enlarged excerpt.
 const FINE: Time = Time::from_us(2_000);
-/// Most bars.
+/// Largest number of bars.
 const BARS: usize = 60;
-/// Before the excerpt begins a burst, this much time is shown.
+/// Time that the excerpt shows before its first burst.
 const LEAD: Time = Time::from_us(30_000);
 
-/// The paper gives only the pattern: sizes and distances of the bursts are ours.
+/// Variants, because the paper gives only the pattern: sizes and distances of the bursts are assumed.
 pub const VARIANTS: [Variant; 3] = [
     Variant {
         name: "bursts as large as one buffer",
@@ -57,7 +57,7 @@ pub const VARIANTS: [Variant; 3] = [
     NS3,
 ];
 
-/// Simulations known in advance.
+/// Returns the number of simulations known in advance.
 pub fn planned(extent: &Extent, seeds: usize) -> usize {
     simulations(RULES.len() + 3, extent.queues, seeds, extent.training)
 }
@@ -67,13 +67,13 @@ pub fn planned(extent: &Extent, seeds: usize) -> usize {
 pub(crate) struct Run {
     /// Share of time in which one port has less than 5 % of the buffer and the other more than 80 %.
     starved: f64,
-    /// Unused shares of the buffer at drops, summed, and drops.
+    /// Sum of the unused shares of the buffer at drops, and number of drops.
     unused: (f64, f64),
-    /// α around the bursts; `None` for policies without.
+    /// α around the bursts; `None` for policies without α.
     alphas: Option<Alphas>,
     /// Bars of both ports, of the first trace only.
     bars: Option<[Bars; 2]>,
-    /// The same around the bursts that overlap most.
+    /// Bars of both ports around the bursts that overlap most.
     fine: Option<[Bars; 2]>,
 }
 
@@ -83,7 +83,7 @@ type Part = fn(&Alphas) -> &Vec<f64>;
 /// The runs of all policies.
 struct Results {
     policies: Vec<Entrant>,
-    /// By policy, then by trace.
+    /// Runs by policy, then by trace.
     runs: Vec<Vec<Run>>,
     buffer_bytes: u64,
 }
@@ -91,7 +91,7 @@ struct Results {
 /// Makes the figure.
 ///
 /// # Errors
-/// When a run fails or the figure cannot be drawn.
+/// Fails if a run fails or the figure cannot be drawn.
 pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
     let scenario = Scenario::preset(PRESET)?;
     let policies = context.with_additions(&RULES, &scenario, context.extent.training)?;
@@ -138,7 +138,7 @@ fn measure(
     })
 }
 
-/// The two ports of a trace that receive bursts, A and B, in ascending order.
+/// Returns the two ports of a trace that receive bursts, A and B, in ascending order.
 fn ports_of(trace: &Trace) -> [u32; 2] {
     let bursts = trace.flows.iter().filter(|flow| flow.query >= 0);
     let mut ports: Vec<u32> = bursts.map(|flow| flow.dst).collect();
@@ -151,7 +151,7 @@ fn ports_of(trace: &Trace) -> [u32; 2] {
     }
 }
 
-/// The starts of the bursts to each port.
+/// Returns the starts of the bursts to each port.
 fn bursts_of(trace: &Trace, ports: [u32; 2]) -> [Vec<Time>; 2] {
     ports.map(|port| {
         let own = trace.flows.iter().filter(|f| f.query >= 0 && f.dst == port);
@@ -162,7 +162,8 @@ fn bursts_of(trace: &Trace, ports: [u32; 2]) -> [Vec<Time>; 2] {
     })
 }
 
-/// The start of the excerpt: before the two bursts to different ports that start nearest to each other.
+/// Returns the start of the excerpt: before the two bursts to different ports that start nearest to each
+/// other.
 fn excerpt_start(bursts: &[Vec<Time>; 2]) -> Time {
     let pairs = bursts[0]
         .iter()
@@ -220,13 +221,13 @@ impl Results {
         own.map_or(&[], |own| &self.runs[own])
     }
 
-    /// Share of time in which a port starves, per cent.
+    /// Returns the share of time in which a port starves, per cent.
     fn starved(&self, context: &Context, policy: &str) -> Option<Interval> {
         let shares: Vec<f64> = self.runs(policy).iter().map(|run| run.starved).collect();
         context.mean(&shares).map(percent)
     }
 
-    /// Unused buffer at drops, per cent, over the drops of all traces.
+    /// Returns the unused buffer at drops, per cent, over the drops of all traces.
     fn unused(&self, context: &Context, policy: &str) -> Option<Interval> {
         let runs = self.runs(policy);
         let sums: Vec<f64> = runs.iter().map(|run| run.unused.0).collect();
@@ -234,7 +235,7 @@ impl Results {
         context.ratio(&sums, &drops).map(percent)
     }
 
-    /// The geometric mean over bursts of a time-weighted geometric mean of α.
+    /// Returns the geometric mean over bursts of a time-weighted geometric mean of α.
     fn alpha(&self, policy: &str, part: Part) -> Option<f64> {
         let runs = self.runs(policy).iter();
         let logs = runs.filter_map(|run| run.alphas.as_ref()).flat_map(part);
@@ -330,7 +331,7 @@ impl Results {
         ]
     }
 
-    /// The bars of the drawings, of all policies.
+    /// Returns the bars of the drawings, of all policies.
     fn bars_table(&self) -> Table {
         let columns = [
             "policy",
@@ -423,7 +424,7 @@ impl Results {
         drawings.into_iter().collect()
     }
 
-    /// Panels of the paper's policies, port A above port B.
+    /// Draws panels of the paper's policies, port A above port B.
     fn drawing(
         &self,
         name: &str,
@@ -450,7 +451,7 @@ impl Results {
                 .series
                 .extend(pairs.map(|(port, bars)| series_of(policy, port, bars)));
         }
-        // Runs end at different times; the panels have one axis.
+        // Runs end at different times, but the panels share one axis.
         let bins = timeline.series.iter().map(|s| s.max_queue_bytes.len());
         let bins = bins.max().unwrap_or(0);
         for series in &mut timeline.series {

@@ -1,4 +1,4 @@
-//! What the figures of NDT have in common: how much is run, policies, intervals.
+//! Common parts of the figures of NDT: amount of simulation, policies, intervals.
 
 use bufgym_sim::convert::index;
 use bufgym_sim::scenario::Scenario;
@@ -31,13 +31,13 @@ pub struct Extent {
     pub triggers: u64,
     /// Training traces for the best static α; a quarter of them for the 96-port switch.
     pub training: u64,
-    /// Most test traces of a repetition with one option changed.
+    /// Largest number of test traces of a repetition with one option changed.
     pub variant: u64,
 }
 
 impl Extent {
-    /// The numbers of a scale; with `traces` that many test traces everywhere, and at most as many
-    /// training traces.
+    /// Returns the numbers of a scale. With `traces`, there are that many test traces everywhere, and at most
+    /// as many training traces.
     pub fn of(scale: Scale, traces: Option<u64>) -> Extent {
         let own = match scale {
             Scale::Quick => Extent {
@@ -73,7 +73,7 @@ impl Extent {
         }
     }
 
-    /// In words, with what is fewer than in the paper.
+    /// Describes the numbers in words, with the paper's larger ones.
     pub fn described(&self, config: &NdtConfig) -> String {
         let sets = match config.seeds {
             1 => "one set".to_owned(),
@@ -93,9 +93,9 @@ impl Extent {
     }
 }
 
-/// What every figure is made with.
+/// The inputs that all figures share.
 pub struct Context<'a> {
-    /// The series NDT.
+    /// The policy of the series NDT.
     pub learned: &'a Entrant,
     /// Numbers of traces.
     pub extent: Extent,
@@ -110,18 +110,19 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// `count` test traces of every set.
+    /// Returns `count` test traces of every set.
     ///
     /// # Errors
-    /// When the scenario is invalid.
+    /// Fails if the scenario is invalid.
     pub fn traces(&self, scenario: &Scenario, count: u64) -> Result<Vec<NumberedTrace>, EvalError> {
         test_traces(scenario, (self.seed, self.seeds), count)
     }
 
-    /// Test traces of a repetition with an option changed: of the first set, no more than `count`.
+    /// Returns the test traces of a repetition with an option changed: those of the first set, at most
+    /// `count`.
     ///
     /// # Errors
-    /// When the scenario is invalid.
+    /// Fails if the scenario is invalid.
     pub fn few_traces(
         &self,
         scenario: &Scenario,
@@ -130,7 +131,7 @@ impl Context<'_> {
         test_traces(scenario, (self.seed, 1), count.min(self.extent.variant))
     }
 
-    /// The learned policy and these rules, in this order.
+    /// Returns the learned policy and these rules, in this order.
     pub fn policies(&self, rules: &[&str]) -> Vec<Entrant> {
         let rules = rules
             .iter()
@@ -138,11 +139,11 @@ impl Context<'_> {
         std::iter::once(self.learned.clone()).chain(rules).collect()
     }
 
-    /// [`policies`](Context::policies), and what the paper does not have: DT with the best static α for
-    /// the scenario, found on training traces, and the unlimited buffer.
+    /// Returns [`policies`](Context::policies), and the series that the paper does not have: DT with the best
+    /// static α for the scenario, found on training traces, and the unlimited buffer.
     ///
     /// # Errors
-    /// When the scenario is invalid.
+    /// Fails if the scenario is invalid.
     pub fn with_additions(
         &self,
         rules: &[&str],
@@ -159,23 +160,23 @@ impl Context<'_> {
         Ok(policies)
     }
 
-    /// The mean of the values over traces.
+    /// Returns the mean of the values over traces.
     pub fn mean(&self, values: &[f64]) -> Option<Interval> {
         stats::bootstrap_mean(values, self.resamples, self.seed)
     }
 
-    /// The ratio of the means over traces.
+    /// Returns the ratio of the means over traces.
     pub fn ratio(&self, values: &[f64], of: &[f64]) -> Option<Interval> {
         stats::bootstrap_ratio_of_means(values, of, self.resamples, self.seed)
     }
 
-    /// How much lower the mean of the values is, in per cent.
+    /// Returns the reduction of the mean of the values relative to that of `of`, in per cent.
     pub fn reduction(&self, values: &[f64], of: &[f64]) -> Option<Interval> {
         self.ratio(values, of).map(reduction)
     }
 }
 
-/// A ratio as a reduction in per cent.
+/// Converts a ratio to a reduction in per cent.
 pub fn reduction(ratio: Interval) -> Interval {
     let lower = |ratio: f64| 100.0 * (1.0 - ratio);
     Interval {
@@ -185,7 +186,7 @@ pub fn reduction(ratio: Interval) -> Interval {
     }
 }
 
-/// A share as a percentage.
+/// Converts a share to a percentage.
 pub fn percent(share: Interval) -> Interval {
     Interval {
         mean: 100.0 * share.mean,
@@ -194,7 +195,7 @@ pub fn percent(share: Interval) -> Interval {
     }
 }
 
-/// A value without an interval.
+/// Returns a value without an interval.
 pub fn exactly(value: f64) -> Interval {
     Interval {
         mean: value,
@@ -203,18 +204,18 @@ pub fn exactly(value: f64) -> Interval {
     }
 }
 
-/// Whether the series is missing in the paper's figure, whose series are the learned policy and
-/// `rules`.
+/// Returns true if the paper's figure, whose series are the learned policy and `rules`, does not have the
+/// series.
 pub fn is_added(entrant: &Entrant, rules: &[&str]) -> bool {
     entrant.role() != Role::Learned && !rules.contains(&entrant.name())
 }
 
-/// The stroke of a policy in every figure.
+/// Returns the stroke of a policy in every figure.
 pub fn stroke(entrant: &Entrant) -> Stroke {
     style::stroke(entrant.name(), entrant.role(), 0)
 }
 
-/// Whether `name` has the strictly lowest of the values; `None` where a value is missing.
+/// Returns true if `name` has the strictly lowest of the values; `None` if a value is missing.
 pub fn is_lowest(name: &str, values: &[(&str, Option<f64>)]) -> Option<bool> {
     let own = values.iter().find(|(other, _)| *other == name)?.1?;
     let others = values.iter().filter(|(other, _)| *other != name);
@@ -222,7 +223,7 @@ pub fn is_lowest(name: &str, values: &[(&str, Option<f64>)]) -> Option<bool> {
     Some(others?.iter().all(|other| own < *other))
 }
 
-/// Values of several series in words, in ascending order.
+/// Lists values of several series in words, in ascending order.
 pub fn listed(values: &[(&str, Option<f64>)]) -> String {
     let mut known: Vec<(&str, f64)> = values
         .iter()
@@ -236,7 +237,8 @@ pub fn listed(values: &[(&str, Option<f64>)]) -> String {
     words.join(" < ")
 }
 
-/// Simulations of `policies` policies on `count` traces of each set, with the search of a static α.
+/// Returns the number of simulations of `policies` policies on `count` traces of each set, with the search of
+/// a static α.
 pub fn simulations(policies: usize, count: u64, seeds: usize, training: u64) -> usize {
     policies * index(count) * seeds + crate::papers::runs::best_static_runs(training)
 }
@@ -248,7 +250,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A network with random weights under the name of the shipped one.
+    /// Returns a network with random weights under the name of the shipped one.
     pub fn untrained() -> Entrant {
         let weights = ActorWeights::random(&mut rng::stream(1, "test actor", 0));
         Entrant::learned("ndt", FastActor::new(&weights), "random weights")

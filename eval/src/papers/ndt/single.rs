@@ -30,8 +30,8 @@ pub const FIGURES: [NdtFigure; 4] = [
 /// The paper's baselines.
 const RULES: [&str; 4] = ["st", "cs", "dt", "edt"];
 
-/// The traffic generator of the paper is described in words; these are its two readings, and what else
-/// the paper leaves open.
+/// The two interpretations of the traffic generator, which the paper describes in words, and the other
+/// settings that the paper leaves open.
 const VARIANTS: [Variant; 5] = [
     NS3,
     Variant {
@@ -46,15 +46,15 @@ const VARIANTS: [Variant; 5] = [
     LONG_RTO,
 ];
 
-/// Simulations known in advance.
+/// Returns the number of simulations known in advance.
 pub fn planned(extent: &Extent, seeds: usize) -> usize {
     simulations(RULES.len() + 3, extent.single, seeds, extent.training)
 }
 
-/// Makes those of [`FIGURES`] that are wanted.
+/// Makes the selected ones of [`FIGURES`].
 ///
 /// # Errors
-/// When a run fails or a figure cannot be drawn.
+/// Fails if a run fails or a figure cannot be drawn.
 pub fn make(
     context: &Context,
     wanted: &[NdtFigure],
@@ -76,7 +76,7 @@ pub fn make(
         let scenario = variant.of(&scenario)?;
         let traces = context.few_traces(&scenario, context.extent.single)?;
         let policies = context.policies(&RULES);
-        // The unlimited buffer always takes part.
+        // The unlimited buffer always runs too.
         context.work.plan((policies.len() + 1) * traces.len());
         let results = Results {
             evaluation: evaluate(context, &scenario, &policies, &traces)?,
@@ -118,12 +118,12 @@ fn evaluate(
 /// The runs of all policies.
 struct Results {
     evaluation: Evaluation,
-    /// In the order of tables and legends.
+    /// Policies in the order of tables and legends.
     policies: Vec<Entrant>,
 }
 
 impl Results {
-    /// One number of every trace that all policies finished.
+    /// Returns one number of every trace that all policies finished.
     fn values(&self, policy: &str, value: fn(&TraceResult) -> Option<f64>) -> Vec<f64> {
         let failed: Vec<u64> = self.evaluation.failures().map(|r| r.trace).collect();
         let own = self.evaluation.results_of(policy);
@@ -148,7 +148,7 @@ impl Results {
         self.values(policy, |r| r.objectives.port_slowdown_variance)
     }
 
-    /// The learned policy and the paper's baselines with the mean of something.
+    /// Returns the mean of `values` for the learned policy and each baseline of the paper.
     fn compared(&self, values: impl Fn(&str) -> Vec<f64>) -> Vec<(&str, Option<f64>)> {
         let paper = self.policies.iter().filter(|p| !is_added(p, &RULES));
         paper
@@ -168,7 +168,7 @@ impl Results {
         claims
     }
 
-    /// Fig. 8(a).
+    /// Returns the claims of Fig. 8(a).
     fn mean_fct_claims(&self, context: &Context) -> Vec<Claim> {
         let ndt = self.learned();
         let means = self.compared(|policy| self.means(policy));
@@ -231,7 +231,7 @@ impl Results {
         ]
     }
 
-    /// Fig. 8(b).
+    /// Returns the claims of Fig. 8(b).
     fn improvement_claims(&self, context: &Context) -> Vec<Claim> {
         let ndt = self.learned();
         let (own, edt) = (self.ratios(ndt), self.ratios("edt"));
@@ -288,7 +288,7 @@ impl Results {
         ]
     }
 
-    /// Fig. 8(c).
+    /// Returns the claims of Fig. 8(c).
     fn tail_claims(&self, context: &Context) -> Vec<Claim> {
         let ndt = self.learned();
         let mean = |policy: &str| stats::mean(&self.tails(policy));
@@ -318,7 +318,7 @@ impl Results {
         ]
     }
 
-    /// Fig. 12(a).
+    /// Returns the claims of Fig. 12(a).
     fn fairness_claims(&self, context: &Context) -> Vec<Claim> {
         let ndt = self.learned();
         let means = self.compared(|policy| self.variances(policy));
@@ -480,14 +480,14 @@ impl Results {
         table
     }
 
-    /// The policies of Fig. 8(b) and 8(c), then those that were added.
+    /// Returns the policies of Fig. 8(b) and 8(c), then the additional ones.
     fn against_dt(&self) -> impl Iterator<Item = &Entrant> {
         let left_out = ["st", "cs", BASELINE];
         let policies = self.policies.iter();
         policies.filter(move |policy| !left_out.contains(&policy.name()))
     }
 
-    /// One curve for each policy of [`against_dt`](Results::against_dt): its values sorted, over the
+    /// Returns one curve for each policy of [`against_dt`](Results::against_dt): its sorted values, over the
     /// share of traces in per cent.
     fn sorted_curves(&self, values: impl Fn(&str) -> Vec<f64>) -> Vec<Curve> {
         self.against_dt()
@@ -629,7 +629,7 @@ impl Results {
     }
 }
 
-/// The key that sorts improvements; traces without a ratio come last.
+/// Returns the key that sorts improvements; traces without a ratio come last.
 fn key(result: &TraceResult) -> f64 {
     result.ratio_to_dt.map_or(f64::NEG_INFINITY, |ratio| -ratio)
 }

@@ -1,4 +1,4 @@
-//! The testbed of four hosts (§VI-C): Fig. 9, simulated, and [measured] on a testbed of ours.
+//! The testbed of four hosts (§VI-C): Fig. 9, simulated, and [measured] on a software testbed.
 
 pub mod measured;
 pub mod played;
@@ -30,7 +30,8 @@ const SIMULATED: &str = "The paper measures on hardware with hosts of its own; t
 /// The paper's other series.
 const RULES: [&str; 2] = ["dt", "edt"];
 
-/// The hosts of the testbed have Linux; the paper gives no minimum RTO and no number of flows of a run.
+/// Variants: the hosts of the testbed run Linux; the paper gives no minimum RTO and no number of flows of a
+/// run.
 const VARIANTS: [Variant; 3] = [
     LINUX,
     SHORT_RTO,
@@ -40,7 +41,7 @@ const VARIANTS: [Variant; 3] = [
     },
 ];
 
-/// Simulations known in advance, of one workload.
+/// Returns the number of simulations known in advance, of one workload.
 pub fn planned(extent: &Extent, seeds: usize) -> usize {
     let training = extent.training;
     let tests =
@@ -48,7 +49,7 @@ pub fn planned(extent: &Extent, seeds: usize) -> usize {
     LOADS.len() * tests + best_static_runs(training)
 }
 
-/// One panel: its workload, in files and in words.
+/// Returns the workload of a panel, in files and in words.
 fn workload(figure: NdtFigure) -> (&'static str, &'static str) {
     match figure {
         NdtFigure::DataMining => ("data_mining", "data mining"),
@@ -59,14 +60,14 @@ fn workload(figure: NdtFigure) -> (&'static str, &'static str) {
 /// Mean FCTs of every policy at one load, by trace.
 struct Point {
     load: u32,
-    /// By policy, then by trace.
+    /// Mean FCTs by policy, then by trace.
     means: Vec<Vec<f64>>,
 }
 
 /// The runs of all policies at all loads.
 struct Results {
     figure: NdtFigure,
-    /// What they are, beside the paper's.
+    /// Description of the origin of the runs, compared with the paper's.
     origin: &'static str,
     policies: Vec<Entrant>,
     points: Vec<Point>,
@@ -75,7 +76,7 @@ struct Results {
 /// Makes one panel.
 ///
 /// # Errors
-/// When a run fails or the figure cannot be drawn.
+/// Fails if a run fails or the figure cannot be drawn.
 pub fn make(context: &Context, figure: NdtFigure, report: &mut Report) -> Result<(), PapersError> {
     let (name, words) = workload(figure);
     let mut scenario = Scenario::preset(PRESET)?;
@@ -152,7 +153,7 @@ impl Results {
         self.policies.iter().position(|p| p.name() == policy)
     }
 
-    /// Mean FCT over DT's at every load.
+    /// Returns the mean FCT over DT's at every load.
     fn ratios(&self, context: &Context, policy: &str) -> Vec<(u32, Option<Interval>)> {
         let places = self.place(policy).zip(self.place(BASELINE));
         let ratio = |point: &Point| {
@@ -163,13 +164,13 @@ impl Results {
         points.map(|point| (point.load, ratio(point))).collect()
     }
 
-    /// The mean over loads of the ratio to DT.
+    /// Returns the mean over loads of the ratio to DT.
     fn mean_ratio(&self, context: &Context, policy: &str) -> Option<f64> {
         let ratios = self.ratios(context, policy);
         stats::finite_mean(ratios.iter().filter_map(|(_, ratio)| Some((*ratio)?.mean)))
     }
 
-    /// Number of loads at which the learned policy is below all of the paper's other series.
+    /// Returns the number of loads at which the learned policy is below all of the paper's other series.
     fn loads_won(&self, context: &Context) -> usize {
         let paper: Vec<Vec<_>> = self
             .policies
@@ -204,7 +205,7 @@ impl Results {
         }
     }
 
-    /// NDT is the best on average over the loads.
+    /// Claims that NDT is the best on average over the loads.
     fn best_claim(&self, context: &Context) -> Claim {
         let ndt = self.policies[0].name();
         let paper = self.policies.iter().filter(|p| !is_added(p, &RULES));
@@ -236,7 +237,7 @@ impl Results {
         ))
     }
 
-    /// The largest improvement, and where it is.
+    /// Claims the largest improvement, and the load at which it occurs.
     fn maximum_claims(&self, context: &Context) -> Vec<Claim> {
         let ndt = self.policies[0].name();
         let ratios = self.ratios(context, ndt);
@@ -320,7 +321,7 @@ impl Results {
         table
     }
 
-    /// A policy's ratio to DT over the load.
+    /// Returns a policy's ratio to DT over the load.
     fn curve(&self, context: &Context, policy: &Entrant, name: &str, stroke: Stroke) -> Curve {
         let ratios = self.ratios(context, policy.name());
         let points = ratios.iter();
@@ -337,7 +338,7 @@ impl Results {
         self.plot(&curves, "")
     }
 
-    /// Curves over the load; `remark` says what else is to be known of them.
+    /// Plots curves over the load; `remark` is added to the description.
     fn plot(&self, curves: &[Curve], remark: &str) -> Result<Figure, FigureError> {
         let (least, most) = extent_y(curves).unwrap_or((0.9, 1.1));
         let (_, words) = workload(self.figure);
@@ -365,7 +366,8 @@ mod tests {
     use crate::papers::ndt::setting::tests::context;
     use crate::papers::verdict::Grade;
 
-    /// DT has 10 ms everywhere, EDT 10.5 ms, and NDT its value at loads below 50 % and at the others.
+    /// Builds results: DT has 10 ms everywhere, EDT 10.5 ms, and NDT the given values at loads below 50 % and
+    /// at the others.
     fn results(figure: NdtFigure, low: f64, high: f64) -> Results {
         let points = LOADS.map(|load| Point {
             load,

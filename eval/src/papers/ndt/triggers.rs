@@ -27,13 +27,13 @@ use crate::stats;
 
 const PRESET: &str = "ndt-testbed-4x1g";
 
-/// Line rate of the simulated environment beside the testbed.
+/// Line rate of the simulated environment next to the testbed.
 const FAST_BPS: u64 = 100_000_000_000;
 
 /// The paper's limit of the mean inference time, milliseconds.
 const PAPER_INFERENCE_MS: f64 = 0.4;
 
-/// The paper does not say at which load it measured, nor with which workload.
+/// Variants, because the paper gives neither the load nor the workload of its measurement.
 const VARIANTS: [Variant; 3] = [
     Variant {
         name: "a load of 10 %",
@@ -52,7 +52,7 @@ const KEPT: usize = 256;
 /// Shortest time in the drawing, milliseconds.
 const SHORTEST_MS: f64 = 1e-6;
 
-/// Simulations known in advance: two triggers at two rates.
+/// Returns the number of simulations known in advance: two triggers at two rates.
 pub fn planned(extent: &Extent, seeds: usize) -> usize {
     4 * bufgym_sim::convert::index(extent.triggers) * seeds
 }
@@ -62,7 +62,7 @@ pub fn planned(extent: &Extent, seeds: usize) -> usize {
 struct Series {
     trigger: TriggerMode,
     rate_bps: u64,
-    /// Ascending, milliseconds.
+    /// Intervals in ascending order, milliseconds.
     intervals_ms: Vec<f64>,
 }
 
@@ -81,7 +81,7 @@ impl Series {
         stats::nearest_rank(&self.intervals_ms, q)
     }
 
-    /// Share of the intervals that are shorter than `limit_ms`, per cent.
+    /// Returns the share of the intervals that are shorter than `limit_ms`, per cent.
     fn below(&self, limit_ms: f64) -> Option<f64> {
         let count = self.intervals_ms.len();
         let below = self.intervals_ms.partition_point(|ms| *ms < limit_ms);
@@ -97,7 +97,7 @@ impl Series {
     }
 }
 
-/// Everything that is measured.
+/// All measurements.
 struct Results {
     /// The testbed's cumulative events, its packets, then both at the other rate.
     series: [Series; 4],
@@ -107,7 +107,7 @@ struct Results {
 /// Makes the figure.
 ///
 /// # Errors
-/// When a run fails or the figure cannot be drawn.
+/// Fails if a run fails or the figure cannot be drawn.
 pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
     let mut testbed = Scenario::preset(PRESET)?;
     testbed.set("workload=web_search")?;
@@ -166,7 +166,7 @@ fn traces(context: &Context, scenario: &Scenario) -> Result<Vec<NumberedTrace>, 
     context.traces(scenario, context.extent.triggers)
 }
 
-/// The paper's trigger, and some observations of every trace.
+/// Measures the intervals of the paper's trigger, and keeps some observations of every trace.
 fn cumulative(
     context: &Context,
     scenario: &Scenario,
@@ -205,7 +205,7 @@ fn cumulative(
     Ok((series, all.observations))
 }
 
-/// Times between the decisions of a run with one at every packet event, picoseconds.
+/// Times between decisions of a run with one decision at every packet event, picoseconds.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct PacketIntervals(Vec<u64>);
 
@@ -224,7 +224,7 @@ impl Quantity for PacketIntervals {
     }
 }
 
-/// A decision at every packet event.
+/// Measures the intervals with a decision at every packet event.
 fn per_packet(context: &Context, scenario: &Scenario) -> Result<Series, PapersError> {
     let traces = traces(context, scenario)?;
     let learned = std::slice::from_ref(context.learned);
@@ -238,7 +238,7 @@ fn per_packet(context: &Context, scenario: &Scenario) -> Result<Series, PapersEr
     ))
 }
 
-/// A time given in milliseconds, in the unit that suits it.
+/// Formats a time given in milliseconds, in a suitable unit.
 fn time(ms: f64) -> String {
     let units = [(1e3, "s"), (1.0, "ms"), (1e-3, "µs")];
     let unit = units.into_iter().find(|(unit, _)| ms >= 0.999 * unit);
@@ -358,7 +358,7 @@ impl Results {
         ]
     }
 
-    /// The points of the drawing.
+    /// Returns the points of the drawing.
     fn distribution_table(&self) -> Table {
         let columns = ["series", "trigger", "rate_bps", "share", "interval_ms"];
         let mut table = Table::new("fig12b", &columns);

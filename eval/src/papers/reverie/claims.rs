@@ -1,4 +1,4 @@
-//! Forms of claims that several figures have.
+//! Claims of forms that several figures share.
 
 use super::{ABM, DT, REVERIE};
 use crate::format;
@@ -6,12 +6,12 @@ use crate::papers::claim::{Claim, Target};
 use crate::papers::sweep::{Metric, Point, Swept, largest_reduction, reduced, reduction_of};
 use crate::stats::{Interval, Spread};
 
-/// Share up to which two values of ours are equal: less is chance, and no trend.
+/// Share up to which two measured values count as equal: a smaller difference is chance, and no trend.
 const EQUAL: f64 = 0.01;
 /// Share up to which two policies are alike.
 const ALIKE: f64 = 0.1;
 
-/// How much lower Reverie is than another policy, per cent.
+/// Claims a reduction of Reverie relative to another policy, per cent.
 pub fn against(
     swept: &Swept,
     panel: &'static str,
@@ -25,11 +25,11 @@ pub fn against(
     reduced(swept, panel, (REVERIE, &[other]), at, metric, target)
 }
 
-/// What is to be known of a largest gain that the text has without a figure.
+/// Remark on a largest gain that the text gives without a figure.
 pub const ANYWHERE: &str =
     "The paper does not say in which figure; here over the points of this one.";
 
-/// How much lower the mean slowdown of in-cast flows is than with another policy, at most, per cent.
+/// Claims the largest reduction of the mean slowdown of in-cast flows relative to another policy, per cent.
 pub fn largest_against(swept: &Swept, other: &str, paper: (f64, &'static str)) -> Claim {
     largest_reduction(
         swept,
@@ -41,7 +41,7 @@ pub fn largest_against(swept: &Swept, other: &str, paper: (f64, &'static str)) -
     )
 }
 
-/// A policy below another on average over the points, by more than chance.
+/// Claims that a policy is significantly below another on average over the points.
 pub fn below(
     swept: &Swept,
     panel: &'static str,
@@ -60,22 +60,22 @@ pub fn below(
         .not_run(refusal(swept, &[lower, upper]).filter(|_| ours.is_none()))
 }
 
-/// Medians of a series at all points.
+/// Returns the medians of a series at all points.
 fn medians(swept: &Swept, series: &str, metric: Metric) -> Option<Vec<f64>> {
     let at = |point: &Point| Some(swept.value(series, point, metric)?.median);
     swept.sweep.points.iter().map(at).collect()
 }
 
-/// How a series goes over the axis.
+/// The trend of a series over the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trend {
     /// The last value is above the first.
     Rises,
-    /// It is below.
+    /// The last value is below the first.
     Falls,
-    /// It is not far below.
+    /// The last value is not far below the first.
     Holds,
-    /// No value is above the one before, and the last is below the first.
+    /// No value is above the previous one, and the last is below the first.
     NeverRises,
 }
 
@@ -103,7 +103,7 @@ impl Trend {
     }
 }
 
-/// A trend of a series over the first `points` points.
+/// Claims a trend of a series over the first `points` points.
 pub fn trend_up_to(
     swept: &Swept,
     panel: &'static str,
@@ -125,7 +125,7 @@ pub fn trend_up_to(
         .not_run(swept.refusal(series).filter(|_| ours.is_none()))
 }
 
-/// A trend of a series over all points.
+/// Claims a trend of a series over all points.
 pub fn trend(
     swept: &Swept,
     panel: &'static str,
@@ -145,7 +145,7 @@ fn found(values: Option<&[f64]>) -> String {
     format!("Found: {}.", words.join(", "))
 }
 
-/// Another policy grows less over the axis than Reverie.
+/// Claims that another policy grows less over the axis than Reverie.
 pub fn grows_less(
     swept: &Swept,
     panel: &'static str,
@@ -170,7 +170,7 @@ pub fn grows_less(
         .not_run(refusal(swept, &[other, REVERIE]).filter(|_| both.is_none()))
 }
 
-/// Reverie pauses as often as DT: numbers differ by at most a tenth of ABM's at every point.
+/// Claims that Reverie pauses as often as DT: numbers differ by at most a tenth of ABM's at every point.
 pub fn pauses_like_dt(swept: &Swept, statement: &'static str) -> Claim {
     let all = [DT, ABM, REVERIE].map(|series| medians(swept, series, Metric::Pauses));
     let [dt, abm, reverie] = &all;
@@ -195,7 +195,7 @@ pub fn pauses_like_dt(swept: &Swept, statement: &'static str) -> Claim {
     .not_run(refusal(swept, &[DT, ABM, REVERIE]).filter(|_| farthest.is_none()))
 }
 
-/// All policies are alike: the largest over the least on average over the points.
+/// Claims that all policies are alike: the ratio of the largest to the least, on average over the points.
 pub fn all_alike(
     swept: &Swept,
     panel: &'static str,
@@ -229,7 +229,7 @@ pub fn all_alike(
     .not_run(refusal(swept, &[DT, ABM, REVERIE]).filter(|_| apart.is_none()))
 }
 
-/// Lossless packets take little of the buffer under every policy.
+/// Claims that lossless packets take little of the buffer under every policy.
 pub fn small_share(swept: &Swept, statement: &'static str) -> Claim {
     let all = [DT, ABM, REVERIE].map(|series| medians(swept, series, Metric::LosslessP99));
     let all: Option<Vec<Vec<f64>>> = all.into_iter().collect();
@@ -247,7 +247,7 @@ pub fn small_share(swept: &Swept, statement: &'static str) -> Claim {
     .not_run(refusal(swept, &[DT, ABM, REVERIE]).filter(|_| most.is_none()))
 }
 
-/// Why one of these was not run.
+/// Returns the reason why one of these series was not run.
 fn refusal(swept: &Swept, series: &[&str]) -> Option<String> {
     series.iter().find_map(|series| swept.refusal(series))
 }
@@ -260,7 +260,7 @@ fn exactly(value: f64) -> Interval {
     }
 }
 
-/// Reverie has the same results at every point, seed by seed.
+/// Claims that Reverie has the same results at every point, seed by seed.
 pub fn constant(swept: &Swept, panel: &'static str, statement: &'static str) -> Claim {
     let points = &swept.sweep.points;
     let policy = swept.sweep.series.iter().find(|s| s.name == REVERIE);

@@ -9,7 +9,7 @@ use crate::stats::Spread;
 
 const GAMMAS: [f64; 5] = [0.8, 0.9, 0.99, 0.999, 0.999_999];
 
-/// The figure.
+/// Returns the plan of the figure.
 pub fn plan(config: &FabricConfig) -> FigurePlan {
     let policy = |point: &Point| (Vec::new(), format!("reverie:gamma={}", point.x));
     FigurePlan {
@@ -45,7 +45,8 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
     }
 }
 
-/// Drawn by the decades of what the filter forgets with every departure.
+/// Returns the point of a γ, drawn by the decades of 1 - γ, the share that the filter forgets with every
+/// departure.
 fn point(gamma: f64) -> Point {
     let place = -(1.0 - gamma).log10();
     Point::new(gamma, format!("γ = {gamma}"), &[]).drawn_at(place)
@@ -65,7 +66,7 @@ fn claims(swept: &Swept) -> Vec<Claim> {
     ]
 }
 
-/// In-cast is slower again at the last γ than at the one before.
+/// Claims that in-cast is slower at the last γ than at the previous one.
 fn slower(swept: &Swept) -> Claim {
     let [.., before, last] = swept.sweep.points.as_slice() else {
         unreachable!("there are five points")

@@ -1,9 +1,9 @@
-//! What the paper and its code leave open or do differently, in the order in which it is tried where a
-//! claim differs.
+//! Settings that the paper and its code leave open or treat differently, in the order in which they are tried
+//! if a claim differs.
 
 use crate::papers::variants::Variant;
 
-/// One option after the other.
+/// The options in order.
 pub const OPTIONS: &[Variant] = &[
     Variant {
         name: "the rules of the published code",

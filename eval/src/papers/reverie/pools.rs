@@ -1,4 +1,4 @@
-//! Fig. 4 and 5: how SONiC's pools divide a buffer in the steady state (Eq. 2 and 3), where all lossless
+//! Fig. 4 and 5: the division of a buffer by SONiC's pools in the steady state (Eq. 2 and 3), if all lossless
 //! and all lossy queues have α 1.
 
 use crate::figures::plot::{Curve, Plot};
@@ -13,24 +13,24 @@ use crate::stats::Interval;
 /// Sizes of pools, megabytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Pools {
-    /// Ingress, which all packets take from.
+    /// Ingress pool, which all packets take from.
     ingress: f64,
-    /// Egress, of lossy packets.
+    /// Egress pool, of lossy packets.
     lossy: f64,
 }
 
-/// Those of the paper's figures.
+/// The pools of the paper's figures.
 const PAPER: Pools = Pools {
     ingress: 18.0,
     lossy: 14.0,
 };
 
-/// Most queues of a class.
+/// Largest number of queues of a class.
 const MOST: u32 = 20;
-/// Queues of the class that is not on the axis.
+/// Numbers of queues of the class that is not on the axis.
 const CURVES: [u32; 3] = [1, 4, MOST];
 
-/// What queues take of the pools in the steady state, megabytes.
+/// Use of the pools by queues in the steady state, megabytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Steady {
     /// All lossy queues together.
@@ -44,15 +44,15 @@ struct Steady {
 }
 
 impl Steady {
-    /// Lossy over lossless.
+    /// Returns the ratio of lossy to lossless traffic.
     fn ratio(self) -> f64 {
         self.lossy / self.lossless
     }
 }
 
 impl Pools {
-    /// With so many lossless ingress queues and lossy egress queues. Lossy queues share their own pool;
-    /// lossless ones what those leave of the ingress pool.
+    /// Returns the steady state with the given numbers of lossless ingress queues and lossy egress queues.
+    /// Lossy queues share their own pool; lossless ones share the rest of the ingress pool.
     fn steady(self, lossless: f64, lossy: f64) -> Steady {
         let of_lossy = self.lossy * lossy / (1.0 + lossy);
         let left = self.ingress - of_lossy;
@@ -65,7 +65,7 @@ impl Pools {
         }
     }
 
-    /// Lossy over lossless with any number of queues of both classes.
+    /// Returns the ratio of lossy to lossless traffic in the limit of many queues of both classes.
     fn limit(self) -> f64 {
         self.lossy / (self.ingress - self.lossy)
     }
@@ -75,7 +75,7 @@ fn at(lossless: u32, lossy: u32) -> Steady {
     PAPER.steady(f64::from(lossless), f64::from(lossy))
 }
 
-/// Values that follow from the formulas, megabytes but for the ratio.
+/// Values that follow from the formulas, megabytes except for the ratio.
 struct Row {
     lossless: u32,
     lossy: u32,
@@ -107,7 +107,7 @@ const TABLE: [Row; 5] = [
     row(20, 20, [13.3333, 4.4444, 3.0, 0.2222, 0.6667]),
 ];
 
-/// Lossy over lossless with many queues of both classes.
+/// Ratio of lossy to lossless traffic with many queues of both classes.
 const LIMIT: f64 = 3.5;
 
 impl Row {
@@ -130,7 +130,7 @@ impl Row {
     }
 }
 
-/// What is on an axis.
+/// The quantity on an axis.
 struct Quantity {
     series: &'static str,
     name: &'static str,
@@ -182,7 +182,7 @@ const DROP: Quantity = Quantity {
 /// Makes Fig. 4.
 ///
 /// # Errors
-/// When it cannot be drawn.
+/// Fails if the figure cannot be drawn.
 pub fn ratio(_: &FabricConfig) -> Result<Vec<(Panel, Vec<Claim>)>, PapersError> {
     let panel = ("4", "");
     let mut claims = Vec::new();
@@ -221,7 +221,8 @@ pub fn ratio(_: &FabricConfig) -> Result<Vec<(Panel, Vec<Claim>)>, PapersError> 
     Ok(vec![(panel, claims)])
 }
 
-/// Lossy traffic gets at most as much as lossless traffic, with many queues, from twice its pool on.
+/// Claims that, with many queues, lossy traffic gets at most as much as lossless traffic if the ingress pool
+/// is at least twice the lossy pool.
 fn partitioned(panel: (&'static str, &'static str)) -> Claim {
     let limit = |ingress: f64| Pools { ingress, ..PAPER }.limit();
     let twice = 2.0 * PAPER.lossy;
@@ -242,7 +243,7 @@ fn partitioned(panel: (&'static str, &'static str)) -> Claim {
 /// Makes Fig. 5.
 ///
 /// # Errors
-/// When it cannot be drawn.
+/// Fails if the figure cannot be drawn.
 pub fn thresholds(_: &FabricConfig) -> Result<Vec<(Panel, Vec<Claim>)>, PapersError> {
     let claims = |panel, of: &Quantity, paper: fn(&Row) -> f64| {
         let rows = TABLE.iter();
@@ -299,8 +300,8 @@ fn method() -> String {
     )
 }
 
-/// A threshold falls with every lossless queue, and with every lossy one, where it `depends` on them, and
-/// does not change otherwise.
+/// Claims that a threshold falls with every lossless queue, and with every lossy one, if it `depends` on
+/// them, and does not change otherwise.
 fn depends(panel: (&'static str, &'static str), of: &Quantity, depends: [bool; 2]) -> Claim {
     let value = |lossless, lossy| (of.value)(at(lossless, lossy));
     let all = (1..MOST).flat_map(|one| (1..=MOST).map(move |other| (one, other)));
@@ -323,7 +324,7 @@ fn depends(panel: (&'static str, &'static str), of: &Quantity, depends: [bool; 2
         .ranked(Some(holds))
 }
 
-/// A row for every number of queues of both classes.
+/// Returns a row for every number of queues of both classes.
 fn table(name: &str, quantities: &[&Quantity]) -> Table {
     let mut columns = vec!["lossless_queues", "lossy_queues"];
     columns.extend(quantities.iter().map(|of| of.column));
@@ -388,7 +389,7 @@ mod tests {
     use crate::papers::Scale;
     use crate::papers::verdict::Grade;
 
-    /// Every number of the table to its last digit.
+    /// The test compares every number of the table to its last digit.
     #[test]
     fn the_pools_are_divided_as_the_formulas_say() {
         for row in &TABLE {
@@ -409,8 +410,8 @@ mod tests {
         assert!((many / LIMIT - 1.0).abs() < 1e-8, "{many}");
     }
 
-    /// Queues that grow below their threshold and shrink above it, a kilobyte at a time, settle where the
-    /// formulas say: within a packet of each queue.
+    /// Queues that grow below their threshold and shrink above it, a kilobyte at a time, settle at the values
+    /// of the formulas: within a packet of each queue.
     #[test]
     fn queues_that_follow_their_thresholds_settle_there() {
         let packet = 0.001;
@@ -462,7 +463,7 @@ mod tests {
         }
     }
 
-    /// A threshold that does not depend on a class is not taken for one that does.
+    /// The claim distinguishes a threshold that depends on a class from one that does not.
     #[test]
     fn what_a_threshold_depends_on_is_told_apart() {
         let grade = |of: &Quantity, on: [bool; 2]| depends(("5", ""), of, on).grade();

@@ -8,10 +8,10 @@ use crate::papers::fabric::{FabricConfig, FigurePlan, in_words, points};
 use crate::papers::sweep::{Metric, Point, Sweep, Swept, on_a_par};
 
 const LOADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
-/// Megabytes.
+/// Sizes of requests, megabytes.
 const BURSTS: [f64; 4] = [0.25, 0.5, 1.0, 1.5];
 
-/// The classes of the preset the other way round.
+/// Settings that swap the classes of the preset.
 const CLASSES: [&str; 4] = [
     "transport=powertcp-rdma",
     "background_priority=3",
@@ -19,7 +19,7 @@ const CLASSES: [&str; 4] = [
     "incast_priority=1",
 ];
 
-/// Fig. 11.
+/// Returns the plan of Fig. 11.
 pub fn over_loads(config: &FabricConfig) -> FigurePlan {
     let label = |load: f64| format!("RDMA load {} %", 100.0 * load);
     let mut own = settings(&CLASSES);
@@ -47,7 +47,7 @@ pub fn over_loads(config: &FabricConfig) -> FigurePlan {
     }
 }
 
-/// Fig. 12.
+/// Returns the plan of Fig. 12.
 pub fn over_bursts(config: &FabricConfig) -> FigurePlan {
     let mut own = settings(&CLASSES);
     own.push("load=0.8".to_owned());

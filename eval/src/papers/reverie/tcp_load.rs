@@ -10,13 +10,13 @@ use crate::papers::fabric::{FabricConfig, FigurePlan, in_words, points};
 use crate::papers::sweep::{Metric, Point, Sweep, Swept, on_a_par};
 
 const LOADS: [f64; 4] = [0.2, 0.4, 0.6, 0.8];
-/// Megabytes.
+/// Sizes of requests, megabytes.
 const BURSTS: [f64; 4] = [0.5, 1.0, 1.5, 2.0];
 
-/// The preset's own, said here for what changes it.
+/// The preset's own setting, repeated here for variants that change it.
 const CLASS: &str = "transport=cubic";
 
-/// Fig. 7.
+/// Returns the plan of Fig. 7.
 pub fn over_loads(config: &FabricConfig) -> FigurePlan {
     let label = |load: f64| format!("TCP load {} %", 100.0 * load);
     FigurePlan {
@@ -42,7 +42,7 @@ pub fn over_loads(config: &FabricConfig) -> FigurePlan {
     }
 }
 
-/// Fig. 8.
+/// Returns the plan of Fig. 8.
 pub fn over_bursts(config: &FabricConfig) -> FigurePlan {
     FigurePlan {
         sweep: Sweep {
@@ -66,7 +66,7 @@ pub fn over_bursts(config: &FabricConfig) -> FigurePlan {
     }
 }
 
-/// Fig. 9.
+/// Returns the plan of Fig. 9.
 pub fn over_pools(config: &FabricConfig) -> FigurePlan {
     let label = |share: f64| format!("lossy pool {} %", 100.0 * share);
     FigurePlan {

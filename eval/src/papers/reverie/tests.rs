@@ -11,7 +11,7 @@ fn figure(number: &str) -> FigurePlan {
     planned(number, &FabricConfig::new(Scale::Quick, 1), "").unwrap()
 }
 
-/// Results of a figure: what one seed has for a series at the point of this number.
+/// Builds results of a figure: `of` gives the result of one seed for a series at the point of this number.
 fn made(plan: &FigurePlan, of: impl Fn(&str, usize) -> Measured) -> Grid {
     let series = plan.sweep.series.iter();
     let results = series.flat_map(|series| {
@@ -87,7 +87,7 @@ fn every_figure_has_its_panels_and_policies() {
     }
 }
 
-/// Requests are shares of the buffer; γ is the policy's.
+/// Requests are shares of the buffer; γ belongs to the policy.
 #[test]
 fn points_set_what_the_axis_says() {
     let cell = |number: &str, series: usize, point: usize| {
@@ -128,7 +128,7 @@ fn points_set_what_the_axis_says() {
 #[test]
 fn reductions_of_pauses_are_averaged_over_the_points() {
     let plan = figure("7");
-    // 50 % below DT at every load; ABM has none at the first, where Reverie has some.
+    // Reverie is 50 % below DT at every load; ABM has no pauses at the first, where Reverie has some.
     let grid = made(&plan, |series, place| match series {
         DT => result(200, 20.0),
         ABM => result(if place == 0 { 0 } else { 1_000 }, 20.0),
@@ -144,12 +144,12 @@ fn reductions_of_pauses_are_averaged_over_the_points() {
     let most = of(&claims, "up to 33.3 %").ours.unwrap();
     assert!((most.value() - 20.0).abs() < 1e-9);
     assert_eq!(of(&claims, "on a par with ABM").grade(), Grade::InRanking);
-    // Nothing moves over the axis.
+    // Nothing changes over the axis.
     assert_eq!(of(&claims, "DT gives lossless").grade(), Grade::Differs);
     assert_eq!(of(&claims, "at high loads").grade(), Grade::InRanking);
 }
 
-/// Where neither pauses they are alike.
+/// If neither policy pauses, they are alike.
 #[test]
 fn policies_without_pauses_are_alike() {
     let plan = figure("11");
@@ -211,7 +211,7 @@ fn the_filter_helps_up_to_a_point() {
     );
 }
 
-/// Every seed of a panel has a row, and pauses a column of their own in the table of the figure.
+/// Every seed of a panel has a row, and pauses have their own column in the table of the figure.
 #[test]
 fn results_are_written_by_seed_and_as_medians() {
     let plan = figure("10");

@@ -10,10 +10,10 @@ use crate::format;
 const ADDED: (i32, i32) = (6, 4);
 
 impl Swept<'_> {
-    /// One metric over the points. `None` where nothing was run.
+    /// Draws one metric over the points. `None` if nothing was run.
     ///
     /// # Errors
-    /// When the figure cannot be drawn.
+    /// Fails if the figure cannot be drawn.
     pub fn drawing(&self, name: &str, metric: Metric) -> Result<Option<Figure>, FigureError> {
         let series = self.sweep.series.iter().enumerate();
         let curves = series.map(|(place, series)| self.curve(place, series, metric));
@@ -78,7 +78,7 @@ impl Swept<'_> {
     }
 }
 
-/// Colours in turn; beyond four series the next four are thinner and dashed.
+/// Returns the colours in turn; beyond four series the next four are thinner and dashed.
 pub fn stroke(place: usize, added: bool) -> Stroke {
     let mut stroke = style::series(place);
     if place >= 4 {

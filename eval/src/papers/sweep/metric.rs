@@ -1,4 +1,4 @@
-//! What figures of networks show on the vertical axis.
+//! The metrics on the vertical axis of figures of networks.
 
 use crate::papers::grid::Measured;
 
@@ -7,17 +7,17 @@ use crate::papers::grid::Measured;
 pub enum Metric {
     /// 95th percentile of the slowdown of in-cast flows.
     IncastP95,
-    /// 99th percentile.
+    /// 99th percentile of the slowdown of in-cast flows.
     IncastP99,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the slowdown of in-cast flows.
     IncastP999,
     /// In-cast flows beyond one minimum RTO, per cent.
     Late,
     /// 95th percentile of the slowdown of short flows.
     ShortP95,
-    /// 99th percentile.
+    /// 99th percentile of the slowdown of short flows.
     ShortP99,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the slowdown of short flows.
     ShortP999,
     /// 99th percentile of the slowdown of short flows of the second class.
     SecondShortP99,
@@ -29,7 +29,7 @@ pub enum Metric {
     LargestMean,
     /// 99th percentile of the occupancy of leaves, per cent.
     OccupancyP99,
-    /// 99.99th percentile.
+    /// 99.99th percentile of the occupancy of leaves, per cent.
     OccupancyP9999,
     /// Throughput of uplinks, per cent.
     Throughput,
@@ -43,12 +43,12 @@ pub enum Metric {
     Paused,
     /// 99th percentile of the occupancy of leaves by lossless packets, per cent.
     LosslessP99,
-    /// The same by lossy packets.
+    /// 99th percentile of the occupancy of leaves by lossy packets, per cent.
     LossyP99,
 }
 
 impl Metric {
-    /// All, in the order of tables.
+    /// All metrics, in the order of tables.
     pub const ALL: [Metric; 20] = [
         Metric::IncastP95,
         Metric::IncastP99,
@@ -72,7 +72,7 @@ impl Metric {
         Metric::LossyP99,
     ];
 
-    /// Whether only networks with lossless packets have it.
+    /// Returns true if only networks with lossless packets have the metric.
     pub fn is_of_lossless(self) -> bool {
         matches!(
             self,
@@ -80,7 +80,7 @@ impl Metric {
         )
     }
 
-    /// Its value in a simulation, if there is one.
+    /// Returns the value in a simulation, if there is one.
     pub fn of(self, measured: &Measured) -> Option<f64> {
         let lossless = measured.lossless.as_ref();
         match self {
@@ -107,7 +107,7 @@ impl Metric {
         }
     }
 
-    /// Its name in words, with the unit where it has one.
+    /// Returns the name in words, with the unit if there is one.
     pub fn name(self) -> &'static str {
         match self {
             Metric::IncastP95 => "p95 slowdown of in-cast flows",
@@ -133,7 +133,7 @@ impl Metric {
         }
     }
 
-    /// Its column in tables, which is followed by those of the lower and the upper end.
+    /// Returns the column in tables, followed by those of the lower and the upper end.
     pub fn columns(self) -> [&'static str; 3] {
         macro_rules! columns {
             ($name:literal) => {
@@ -164,7 +164,7 @@ impl Metric {
         }
     }
 
-    /// Whether it is a tail of in-cast flows, which has regimes.
+    /// Returns true if the metric is a tail of in-cast flows, which has regimes.
     pub fn has_regimes(self) -> bool {
         matches!(
             self,
@@ -172,7 +172,7 @@ impl Metric {
         )
     }
 
-    /// Whether its values spread over decades.
+    /// Returns true if the values spread over decades.
     pub fn is_logarithmic(self) -> bool {
         !self.is_of_lossless()
             && !matches!(

@@ -1,13 +1,13 @@
-//! How much lower a series is than others, as a claim.
+//! Claims about the reduction of a series relative to others.
 
 use super::{Metric, Point, Swept};
 use crate::papers::claim::{Claim, Target};
 
-/// Per cent up to which two values of ours are equal: less is chance, and no order.
+/// Per cent up to which two measured values count as equal: a smaller difference is chance, and no order.
 const EQUAL: f64 = 1.0;
 
-/// How much lower a series is than the mean of others, against the paper's reduction. The order is that
-/// of the series with that mean, which must be apart by more than 1 %.
+/// Compares the reduction of a series relative to the mean of others with the paper's reduction. The order
+/// holds if the reduction has the paper's sign and exceeds 1 %.
 pub fn reduced(
     swept: &Swept,
     panel: (&'static str, &'static str),
@@ -34,7 +34,7 @@ pub fn reduced(
         .not_run(refused.filter(|_| ours.is_none()))
 }
 
-/// Two policies within 10 % of each other on average over the points.
+/// Claims that two policies are within 10 % of each other on average over the points.
 pub fn on_a_par(
     swept: &Swept,
     panel: &'static str,
@@ -59,7 +59,7 @@ pub fn on_a_par(
         .not_run(refused.filter(|_| ours.is_none()))
 }
 
-/// The largest reduction of a series against another at any point, against the paper's.
+/// Compares the largest reduction of a series relative to another at any point with the paper's.
 pub fn largest_reduction(
     swept: &Swept,
     panel: (&'static str, &'static str),
@@ -80,7 +80,7 @@ pub fn largest_reduction(
         .not_run(refused.filter(|_| most.is_none()))
 }
 
-/// The place of a claim about these points.
+/// Returns the point label of a claim about these points.
 fn place_of<'a>(points: &[&'a Point]) -> &'a str {
     match points {
         [point] => &point.label,
@@ -88,7 +88,7 @@ fn place_of<'a>(points: &[&'a Point]) -> &'a str {
     }
 }
 
-/// The name of a reduction of a metric, in per cent.
+/// Returns the name of a reduction of a metric, in per cent.
 pub fn reduction_of(metric: Metric) -> &'static str {
     match metric {
         Metric::IncastP95 => "reduction of the p95 slowdown of in-cast flows, %",

@@ -5,8 +5,8 @@ use crate::papers::report::{Table, addition, cell};
 use crate::stats::Spread;
 
 impl Swept<'_> {
-    /// All metrics at all points; series that were not run have no rows. `regime` is that of the
-    /// tail `of`.
+    /// Returns all metrics at all points; series that were not run have no rows. `regime` is that of the tail
+    /// `of`.
     pub fn table(&self, of: Metric) -> Table {
         let mut columns = vec!["series", "addition", "x", "runs", "unfinished"];
         let metrics = self.metrics();
@@ -23,7 +23,7 @@ impl Swept<'_> {
         table
     }
 
-    /// Those of its table: pauses are of figures with lossless packets only.
+    /// Returns the metrics of the table: only figures with lossless packets have pauses.
     fn metrics(&self) -> Vec<Metric> {
         let has_lossless = self.all().any(|measured| measured.lossless.is_some());
         let metrics = Metric::ALL.into_iter();
@@ -32,7 +32,7 @@ impl Swept<'_> {
             .collect()
     }
 
-    /// One metric by seed: a row for every series, point and simulation.
+    /// Returns one metric by seed: a row for every series, point and simulation.
     pub fn by_seed(&self, panel: &str, metric: Metric) -> Table {
         let columns = ["figure", "panel", "x", "policy", "seed", "value"];
         let letter = panel.trim_start_matches(self.sweep.figure);

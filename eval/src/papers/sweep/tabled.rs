@@ -1,4 +1,4 @@
-//! Values of a paper for every series and point, as claims.
+//! Claims from a paper's values for every series and point.
 
 use super::{Metric, Point, Swept};
 use crate::papers::claim::{Claim, Kind, Target};
@@ -6,7 +6,7 @@ use crate::papers::incast::Regime;
 use crate::papers::verdict::order_with;
 use crate::stats::Spread;
 
-/// A share that was rounded to 0.0 %, at most.
+/// Largest share that rounds to 0.0 %.
 const ROUNDED_TO_ZERO: f64 = 0.05;
 
 /// The paper's values of a series, one for each point.
@@ -23,7 +23,7 @@ pub struct TabledRow {
 pub struct Tabled {
     /// Figure and panel.
     pub panel: (&'static str, &'static str),
-    /// What the values are.
+    /// Metric of the values.
     pub metric: Metric,
     /// The claim in words.
     pub statement: &'static str,
@@ -32,8 +32,8 @@ pub struct Tabled {
 }
 
 impl Tabled {
-    /// A claim for every value. The order is that of all series at the same point; where the metric is
-    /// an in-cast tail, the same regime is as good.
+    /// Returns a claim for every value. The order is that of all series at the same point; if the metric is
+    /// an in-cast tail, the same regime counts as the right order.
     pub fn claims(&self, swept: &Swept) -> Vec<Claim> {
         let points = swept.sweep.points.iter().enumerate();
         let at = points.flat_map(|(place, point)| {
@@ -69,7 +69,7 @@ impl Tabled {
             .not_run(swept.refusal(of.series).filter(|_| ours.is_none()))
     }
 
-    /// Whether the order with the other series is the paper's, or the regime of the tail is.
+    /// Returns true if the order with the other series is the paper's, or the regime of the tail is.
     fn order(
         &self,
         swept: &Swept,
@@ -98,7 +98,8 @@ impl Tabled {
         }
     }
 
-    /// Regimes of the paper's value and of ours, on our scales: those are of the same flows.
+    /// Returns the regimes of the paper's value and the measured one, both on the measured scales: the flows
+    /// are the same.
     fn regimes(
         &self,
         swept: &Swept,

@@ -3,7 +3,7 @@ use crate::papers::claim::Kind;
 use crate::papers::grid::Slowdowns;
 use crate::papers::verdict::Grade;
 
-/// In-cast flows with a p99 slowdown, a floor of 10 and a timeout of 100.
+/// Builds in-cast flows with a p99 slowdown, a floor of 10 and a timeout of 100.
 fn with_tail(p99: f64, late: f64) -> Measured {
     Measured {
         incast: Slowdowns {
@@ -18,7 +18,7 @@ fn with_tail(p99: f64, late: f64) -> Measured {
     }
 }
 
-/// A figure with two policies at two loads.
+/// Builds a figure with two policies at two loads.
 fn sweep() -> Sweep {
     let point = |load: f64| {
         let percent = 100.0 * load;
@@ -40,7 +40,7 @@ fn sweep() -> Sweep {
     }
 }
 
-/// Two seeds for every series and point.
+/// Builds results of two seeds for every series and point.
 fn grid(sweep: &Sweep, tails: [[[f64; 2]; 2]; 2]) -> Grid {
     let series = sweep.series.iter().zip(tails);
     let results = series.flat_map(|(series, by_point)| {
@@ -91,7 +91,8 @@ fn settings_of_the_figure_come_before_those_of_the_point_and_the_series() {
 #[test]
 fn values_of_a_table_agree_by_value_and_by_regime() {
     let sweep = sweep();
-    // DT at load 40 %: the median of 60 and 130 is near the paper's 105. ABM at 20 %: 14, the floor as in the paper.
+    // DT at load 40 %: the median of 60 and 130 is near the paper's 105. ABM at 20 %: 14 is at the floor,
+    // like in the paper.
     let tails = [[[11.5, 11.7], [60.0, 130.0]], [[14.0, 14.4], [95.0, 99.0]]];
     let grid = grid(&sweep, tails);
     let swept = sweep.measured(&grid);
@@ -106,7 +107,7 @@ fn values_of_a_table_agree_by_value_and_by_regime() {
             ("DT", "load 20 %", Grade::Agrees),
             ("ABM", "load 20 %", Grade::InFactor),
             ("DT", "load 40 %", Grade::Agrees),
-            // A timeout where the paper is at the floor, and above DT.
+            // This is a timeout, while the paper is at the floor, and it is above DT.
             ("ABM", "load 40 %", Grade::Differs),
         ]
     );
@@ -189,7 +190,7 @@ fn what_was_not_run_is_said_with_the_reason_and_has_no_rows() {
     );
 }
 
-/// Settings, values and parameters of policies change where they are, and nothing else does.
+/// Options change existing settings, values and parameters, and nothing else.
 #[test]
 fn options_change_settings_values_and_parameters() {
     let mut sweep = sweep();
@@ -217,7 +218,7 @@ fn options_change_settings_values_and_parameters() {
     assert_eq!(cells[2].settings, expected);
 }
 
-/// A series without panels of its own has results by seed under another name than its table.
+/// Results by seed of a series without its own panels have another name than its table.
 #[test]
 fn results_by_seed_have_a_name_of_their_own() {
     let sweep = sweep();
@@ -242,7 +243,7 @@ fn nothing_is_lower_than_nothing() {
     assert_eq!(lower_by(6.0, 4.0), Some(-50.0));
     assert_eq!(lower_by(6.0, 0.0), Some(f64::NEG_INFINITY));
     let sweep = sweep();
-    // At the first point neither has anything; at the second a quarter of it.
+    // At the first point neither has pauses; at the second one has a quarter of the other's.
     let grid = grid(&sweep, [[[0.0, 0.0], [8.0, 8.0]], [[0.0, 0.0], [2.0, 4.0]]]);
     let swept = sweep.measured(&grid);
     let points: Vec<&Point> = sweep.points.iter().collect();

@@ -96,7 +96,7 @@ pub(crate) fn table<T: Display>(text: &mut String, declaration: &str, values: &[
     });
 }
 
-/// Lines as the inside of a C comment.
+/// Formats lines as the inside of a C comment.
 pub(crate) fn comment(lines: &[String]) -> String {
     let line = |line: &String| {
         let plain = |c: char| {
@@ -149,7 +149,7 @@ pub(super) fn features(network: &Network) -> Vec<String> {
     network.features.iter().enumerate().map(line).collect()
 }
 
-/// A name with `_` in place of the characters that C does not allow.
+/// Returns a name with `_` instead of the characters that C does not allow.
 pub(crate) fn identifier(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = name.chars().map(plain).collect();

@@ -12,7 +12,7 @@ use super::{IntegerDense, IntegerLayer, IntegerNetwork, mean, mean_share, recipr
 pub struct IntegerActor {
     network: IntegerNetwork,
     arch: pulp::Arch,
-    /// What every switch has measured, where it is the one that decides.
+    /// History of codes of every switch that has decided, by switch.
     histories: Vec<Option<CodeHistory>>,
     buffers: Buffers,
 }
@@ -50,7 +50,7 @@ impl IntegerActor {
     /// call.
     ///
     /// # Panics
-    /// As [`IntegerNetwork::forward`].
+    /// Same as [`IntegerNetwork::forward`].
     pub fn forward(&mut self, codes: &[u8], ports: usize) -> &[i32] {
         assert_eq!(codes.len(), ports * self.network.inputs_per_port());
         self.buffers.rows.clear();
@@ -67,7 +67,7 @@ impl IntegerActor {
     /// The levels of every port, `[ports, outputs]`, for codes `[ports, history, features]`.
     ///
     /// # Panics
-    /// As [`IntegerNetwork::forward`].
+    /// Same as [`IntegerNetwork::forward`].
     pub fn levels(&mut self, codes: &[u8], ports: usize) -> impl Iterator<Item = usize> + '_ {
         self.forward(codes, ports);
         let network = &self.network;
@@ -116,7 +116,7 @@ impl Buffers {
         }
     }
 
-    /// The share of the mean over ports in every port's sums.
+    /// Adds the share of the mean over ports to the start of every port's sums.
     #[inline(always)]
     fn add_mean(&mut self, dense: &IntegerDense, reciprocal: u32) {
         self.means.clear();
@@ -157,7 +157,7 @@ impl Controller for IntegerActor {
         self.network.outputs()
     }
 
-    /// Reads the codes that a dataplane computes in integers, so that it decides the same.
+    /// Decides from the codes that a dataplane computes in integers, so that both decide the same.
     fn decide(&mut self, at: &Reading<'_>, action: &mut [f32]) -> Result<(), SimError> {
         let (ports, switch) = (at.ports(), at.switch().index());
         if self.histories.len() <= switch {

@@ -14,7 +14,7 @@ pub enum IntegerNetworkError {
     /// A shift, cap or multiplier is out of range.
     #[error("layer {0}: its rescaling is outside the ranges of the format")]
     Rescale(String),
-    /// There is no layer, or the last one has a rescaling or not one output for each table of levels.
+    /// There is no layer, or the last layer rescales or does not have one output for each table of levels.
     #[error(
         "the last layer must have one output, or two where it sets early drop, without rescaling, and the others must rescale"
     )]

@@ -1,4 +1,4 @@
-//! The file of an integer network: one JSON object beside the code generated from it.
+//! The file of an integer network: one JSON object next to the code generated from it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,9 +30,9 @@ pub struct IntegerFile {
     pub origin: String,
     /// SHA-256 of the weights that were rounded.
     pub weights_sha256: String,
-    /// How often its levels of α equal those in floating point.
+    /// Comparison of its levels of α with those in floating point.
     pub agreement: Agreement,
-    /// The same of the levels of early drop, where the network sets it.
+    /// The same for the levels of early drop, where the network sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early_agreement: Option<Agreement>,
     /// The network.
@@ -82,7 +82,7 @@ pub enum IntegerFileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// The file has another content.
@@ -90,7 +90,7 @@ pub enum IntegerFileError {
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
     /// The network cannot be run.
@@ -98,14 +98,14 @@ pub enum IntegerFileError {
     Network {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         error: IntegerNetworkError,
     },
 }
 
 impl IntegerFile {
-    /// A network with its origin, which is one line about the weights, and the agreement of each of its
-    /// outputs.
+    /// Creates the file of a network with its origin, which is one line about the weights, and the agreement of each of
+    /// its outputs.
     ///
     /// # Panics
     /// When there is no agreement.
@@ -177,7 +177,7 @@ impl IntegerFile {
         Ok(file)
     }
 
-    /// The network must set what its heuristic leaves open.
+    /// Checks that the network sets the outputs that its heuristic leaves open.
     fn check_early(&self) -> Result<(), String> {
         let early = self.network.early.as_ref();
         let set = ActionSet::of(&self.low_level);
@@ -211,7 +211,7 @@ impl IntegerFile {
         }
     }
 
-    /// Codes stand for fixed values: those that the control loop computes.
+    /// Checks that the codes stand for the values that the control loop computes.
     fn check_scales(&self) -> Result<(), String> {
         for input in &self.network.inputs {
             let (zero, scale) = match input.name.as_str() {

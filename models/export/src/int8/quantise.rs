@@ -15,7 +15,7 @@ const WEIGHT_RANGE: f64 = 127.0;
 const ACTIVATION_RANGE: f64 = 255.0;
 /// Bits of `cap >> pre` and of multipliers.
 const FACTOR_BITS: u32 = 15;
-/// Most bits of a bias at the scale of its weights.
+/// Largest number of bits of a bias at the scale of its weights.
 const BIAS_BITS: i32 = 24;
 /// One in this many ports is used for the moments.
 const MOMENTS_STRIDE: usize = 2;
@@ -30,7 +30,7 @@ const RATIO_RANGE: f64 = 64.0;
 pub struct Calibration {
     /// The value that becomes the largest code, per layer of the [`Network`] and channel.
     ceilings: Vec<Vec<f64>>,
-    /// Whether each feature takes negative values.
+    /// By feature: true if it takes negative values.
     signed: Vec<bool>,
     /// Moments of each layer's inputs, for dense layers after another layer.
     moments: Vec<Option<Moments>>,

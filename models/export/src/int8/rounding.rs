@@ -15,7 +15,7 @@ const DAMPING: f64 = 0.01;
 pub(super) struct Moments {
     count: f64,
     sums: Vec<f64>,
-    /// `[width, width]`; only the diagonal and what is right of it are filled.
+    /// `[width, width]`; only the diagonal and the part to its right are filled.
     products: Vec<f64>,
 }
 
@@ -46,7 +46,7 @@ impl Moments {
     }
 }
 
-/// How a weight's rounding error is spread over the others, for inputs in units of `scale`.
+/// Distribution of a weight's rounding error over the other weights, for inputs in units of `scale`.
 pub(super) struct Compensation {
     /// Mean of every input.
     means: Vec<f64>,
@@ -78,8 +78,8 @@ impl Compensation {
         }
     }
 
-    /// Rounds `weights` to integers of at most `limit` in magnitude. Also returns what must be
-    /// added to the bias to keep the mean.
+    /// Rounds `weights` to integers of at most `limit` in magnitude. Also returns the number to add to the bias so that
+    /// the mean stays.
     pub(super) fn round(&self, weights: &[f64], limit: f64) -> (Vec<f64>, f64) {
         let width = weights.len();
         let mut rest = weights.to_vec();

@@ -59,7 +59,7 @@ fn eight_bits_are_close_to_the_network() {
         squared[0] += (exact - mean).powi(2);
         squared[1] += (exact - integer).powi(2);
     }
-    // Even of an untrained network, whose outputs hardly differ.
+    // This holds even for an untrained network, whose outputs hardly differ.
     assert!(squared[1] < 0.03 * squared[0], "{squared:?}");
 }
 

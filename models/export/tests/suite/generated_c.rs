@@ -14,9 +14,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::random;
 
 const NETWORKS: usize = 32;
-/// Of these, so many from the second on have a second output.
+/// Number of networks with a second output, from the second network on.
 const WITH_EARLY: usize = 12;
-/// Below, at and above multiples of the four ports that are computed together, and the most.
+/// Numbers of ports below, at and above multiples of the four ports that are computed together, and the maximum.
 const PORTS: [usize; 7] = [1, 3, 4, 5, 8, 30, 64];
 /// Compile-time maximum of the program.
 const MAX_PORTS: usize = 64;
@@ -172,7 +172,7 @@ fn the_code_computes_what_the_description_computes() {
         let network = &networks[number];
         let (outputs, ports) = (network.outputs(), means.len() / network.outputs());
         for (place, (bytes, &mean)) in floats.as_chunks::<4>().0.iter().zip(&means).enumerate() {
-            // Means are port by port, levels output by output.
+            // Means are ordered port by port, levels output by output.
             let (port, output) = (place / outputs, place % outputs);
             let level = levels[output * ports + port];
             let edges = edges(network.levels()[output]);

@@ -1,4 +1,4 @@
-//! The ONNX bytes, read by a protobuf reader of the test's own.
+//! The ONNX bytes, read by the test's own protobuf reader.
 
 use std::collections::{BTreeMap, HashSet};
 

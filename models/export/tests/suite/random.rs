@@ -34,7 +34,7 @@ pub fn network(number: usize, rng: &mut Rng) -> Network {
     }
 }
 
-/// The same with a second output, which sets early drop.
+/// Returns the network with a second output, which sets early drop.
 ///
 /// # Panics
 /// When the last layer is no dense one.
@@ -140,7 +140,7 @@ fn dense(name: &str, inputs: usize, outputs: usize, relu: bool, rng: &mut Rng) -
     })
 }
 
-/// Uniform, so that sums over `inputs` are of order 1.
+/// Returns uniform numbers, scaled so that sums over `inputs` are of order 1.
 fn numbers(count: usize, inputs: usize, rng: &mut Rng) -> Vec<f32> {
     let bound = (3.0 / inputs as f32).sqrt();
     (0..count)

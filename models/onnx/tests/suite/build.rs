@@ -190,7 +190,7 @@ pub fn observation(ports: usize) -> Vec<f32> {
     (0..count).map(value).collect()
 }
 
-/// What a network decides on [`observation`].
+/// Returns the decision of a network on [`observation`].
 pub fn decided(network: &OnnxNetwork, ports: usize) -> Result<Vec<f32>, OnnxError> {
     let mut actor = network.actor();
     let mut action = vec![0.0; ports * actor.outputs()];

@@ -1,4 +1,4 @@
-//! What networks decide.
+//! Decisions of networks.
 
 use std::fs;
 use std::thread;
@@ -54,7 +54,7 @@ fn an_output_has_any_name_where_it_is_the_only_one() {
 
 #[test]
 fn an_observation_may_be_flat() {
-    // As for a network that takes vectors: a batch, and values port after port.
+    // The form of a network that takes vectors: a batch, and values port after port.
     for sizes in [[OPEN, 4 * 40], [1, 4 * 40], [1, OPEN]] {
         let apart = Builder::new(&sizes)
             .integers("sizes", &[4, 40])
@@ -66,7 +66,7 @@ fn an_observation_may_be_flat() {
             .output("action");
         let network = apart.load().unwrap();
         assert_near(&decided(&network, 4).unwrap(), &means(4));
-        // Two values of a port stand next to each other, as in the actions of Stable-Baselines3.
+        // The two values of a port stand next to each other, as in the actions of Stable-Baselines3.
         let mut joint = apart
             .node("Neg", &["column"], "negated")
             .node_with(
@@ -90,7 +90,7 @@ fn an_observation_may_be_flat() {
 
 #[test]
 fn tanh_of_a_mean_is_the_action() {
-    // A batch, and a dimension of one behind the ports.
+    // A batch, and a dimension of one after the ports.
     let network = Builder::new(&[1, OPEN, OPEN, SHAPE[1]])
         .mean("flat")
         .integers("behind", &[2])

@@ -1,4 +1,4 @@
-//! What a network may need is bounded before it is loaded and before it runs.
+//! The needs of a network are bounded before it is loaded and before it runs.
 
 use std::time::Instant;
 
@@ -19,12 +19,12 @@ fn refused(builder: &Builder, words: &[&str]) {
     assert_says(&builder.load().unwrap_err(), words);
 }
 
-/// Of a network that can be read but not run with three ports.
+/// Asserts the error of a network that can be read but not run with three ports.
 fn unusable(network: &OnnxNetwork, words: &[&str]) {
     assert_says(&decided(network, 3).unwrap_err(), words);
 }
 
-/// A network whose action is multiplied by a value of one operator, which makes it from constants.
+/// Builds a network whose action is multiplied by a value that one operator computes from constants.
 fn with(operator: &str, constants: &[(&str, &[i64])], attributes: Vec<AttributeProto>) -> Builder {
     let mut builder = Builder::new(&[OPEN, 8, 5]).mean("m");
     for (name, values) in constants {
@@ -67,7 +67,7 @@ fn sizes_that_follow_from_constants() {
             ],
         );
     }
-    // What is not too large for a value is too large for all values.
+    // A size within the limit for one value can exceed the limit for all values.
     let network = with("ConstantOfShape", &[("shape", &[1 << 25])], vec![]).load();
     let large = Builder::new(&[OPEN, 8, 5])
         .mean("m")
@@ -80,7 +80,7 @@ fn sizes_that_follow_from_constants() {
     assert!(decided(&network.unwrap(), 3).is_ok());
 }
 
-/// The runtime has its own names.
+/// Returns the runtime's own name of an operator.
 fn operator_in_runtime(operator: &str) -> &str {
     match operator {
         "Expand" => "MultiBroadcastTo",
@@ -187,7 +187,7 @@ fn dimensions_that_there_are_not() {
 
 #[test]
 fn values_that_there_are_not() {
-    // The runtime would read behind the end of these.
+    // The runtime would read past the end of these.
     let dropout = Builder::new(&[OPEN, 8, 5])
         .mean("m")
         .floats("ratio", &[0], &[])

@@ -1,4 +1,4 @@
-//! Networks from ONNX files: what they decide, and what is refused.
+//! Networks from ONNX files: their decisions, and refused files.
 
 #![allow(
     clippy::cast_possible_truncation,

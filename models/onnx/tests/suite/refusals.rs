@@ -1,4 +1,4 @@
-//! What is no policy is refused in one line that names the file, the place and the remedy.
+//! Files that are no policy are refused in one line that names the file, the place and the remedy.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn refused(builder: &Builder, words: &[&str]) {
     assert_says(&builder.load().unwrap_err(), words);
 }
 
-/// Of a network that can be read but not run with three ports.
+/// Asserts the error of a network that can be read but not run with three ports.
 fn unusable(builder: &Builder, words: &[&str]) {
     let network = builder.load().unwrap();
     assert_says(&decided(&network, 3).unwrap_err(), words);
@@ -156,7 +156,7 @@ fn another_number_of_ports_than_the_fixed_one() {
         }
     ));
 
-    // Open in the declaration, and yet fixed in the graph.
+    // The size is open in the declaration, but fixed in the graph.
     let inside = Builder::new(&[OPEN, 8, 5])
         .integers("sizes", &[4, 40])
         .node("Reshape", &["observation", "sizes"], "flat")

@@ -1,4 +1,4 @@
-//! Recurrent networks: what they hand from one decision of a switch to its next.
+//! Recurrent networks: the states that they pass from one decision of a switch to the next.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,8 @@ use tract_onnx::pb::tensor_proto::DataType;
 
 use crate::build::{Builder, OPEN, decided, observation};
 
-/// The next state of a port is half of the last and the mean of the observation, and its tanh the action.
+/// Builds a network. The next state of a port is half of its last one plus the mean of the observation; tanh of it is
+/// the action.
 fn recurrent() -> Builder {
     Builder::new(&[OPEN, 8, 5])
         .input("state", DataType::Float, Some(&[1, OPEN]))
@@ -32,7 +33,7 @@ fn means(observation: &[f32]) -> Vec<f32> {
     ports.map(|port| port.iter().sum::<f32>() / 40.0).collect()
 }
 
-/// Decides as a network, and follows its state with the formula.
+/// A controller that decides with a network, and follows its state with the formula.
 struct Followed {
     actor: OnnxActor,
     states: BTreeMap<SwitchId, Vec<f32>>,
@@ -161,7 +162,7 @@ fn states_that_cannot_be_handed_on_are_refused() {
     );
 }
 
-/// The first decision of a GRU is that of ONNX's reference implementation (`onnx.reference`, 1.23).
+/// The first decision of a GRU equals that of ONNX's reference implementation (`onnx.reference`, 1.23).
 #[test]
 fn a_gru_decides_as_the_reference() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cli/onnx/gru_state.onnx");

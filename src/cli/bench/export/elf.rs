@@ -1,7 +1,7 @@
 //! Sizes of the sections of an object file.
 
-/// Bytes of instructions and of constants in a 64-bit little-endian ELF file (System V ABI,
-/// chapter 4), or none if it is something else.
+/// Returns the bytes of instructions and of constants in a 64-bit little-endian ELF file (System V ABI,
+/// chapter 4), or `None` for any other file.
 pub fn sizes(file: &[u8]) -> Option<[usize; 2]> {
     const CODE: u64 = 4;
     const IN_MEMORY: u64 = 2;

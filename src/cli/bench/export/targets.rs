@@ -1,4 +1,4 @@
-//! The forms in which a decision is measured, and how each is run.
+//! The forms in which a decision is measured, and the functions that run them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,24 +15,24 @@ use crate::cli::bench::repeat;
 
 /// A form of the network.
 pub struct Target {
-    /// What the table calls it.
+    /// Name in the table.
     pub name: &'static str,
-    /// Builds it in a folder, or says why that is impossible here.
+    /// Builds the form in a folder, or returns the reason why that is impossible here.
     pub prepare: fn(&Source, &Path) -> Result<Prepared, String>,
 }
 
 /// A form that can be run.
 pub struct Prepared {
-    /// Bytes of instructions and of constants.
+    /// Bytes of instructions, and bytes of constants.
     pub bytes: Option<[usize; 2]>,
     /// Median nanoseconds per decision.
     pub nanoseconds: Measure,
 }
 
-/// Measures within a time, where the form does not choose its own; or says why it cannot.
+/// Measures within a time limit, unless the form chooses its own; or returns the reason why it cannot.
 type Measure = Box<dyn FnMut(&Load, Duration) -> Result<f64, String>>;
 
-/// Every form, the reference first.
+/// Returns every form, the reference first.
 pub fn all() -> Vec<Target> {
     let mut targets = vec![
         Target {
@@ -84,7 +84,7 @@ pub fn all() -> Vec<Target> {
     targets
 }
 
-/// The processor's extensions that make a difference.
+/// Returns the processor's extensions that make a difference.
 pub fn vector_extensions() -> Vec<&'static str> {
     let mut found = Vec::new();
     #[cfg(target_arch = "x86_64")]
@@ -102,7 +102,7 @@ pub fn vector_extensions() -> Vec<&'static str> {
     found
 }
 
-/// Median over rounds through all observations.
+/// Returns the median over rounds through all observations.
 fn rounds(budget: Duration, count: usize, mut round: impl FnMut()) -> f64 {
     let mut times = Vec::new();
     let timed = repeat(budget, || {
@@ -134,7 +134,7 @@ fn rust_float(mut actor: impl Controller + 'static) -> Prepared {
     }
 }
 
-/// The exported graph, as the policy `onnx:FILE` runs it.
+/// Runs the exported graph like the policy `onnx:FILE`.
 fn onnx_in_rust(source: &Source) -> Result<Prepared, String> {
     let files = export::export(source, Format::Onnx).map_err(|error| error.to_string())?;
     let file = files.first().ok_or("there is no file")?;
@@ -158,7 +158,7 @@ fn rust_integer(source: &Source) -> Prepared {
     }
 }
 
-/// Writes the files of a format into a folder of their own.
+/// Writes the files of a format into a separate folder.
 fn write(source: &Source, folder: &Path, name: &str, format: Format) -> Result<PathBuf, String> {
     let dir = folder.join(name);
     fs::create_dir_all(&dir).map_err(|error| error.to_string())?;
@@ -168,7 +168,7 @@ fn write(source: &Source, folder: &Path, name: &str, format: Format) -> Result<P
     Ok(dir)
 }
 
-/// Runs a program to its end; its output, or the reason why there is none.
+/// Runs a program to its end; returns its output, or the reason why there is none.
 fn output(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -184,7 +184,7 @@ fn output(command: &mut Command) -> Result<String, String> {
     Err(format!("{program}: {}", reason.unwrap_or("failed")))
 }
 
-/// C compiled by the system's compiler.
+/// Compiles C with the system's compiler and runs it.
 fn c(source: &Source, folder: &Path, format: Format, flags: &[&str]) -> Result<Prepared, String> {
     let name = format!("{format}{}", flags.concat());
     let dir = write(source, folder, &name, format)?;
@@ -233,7 +233,7 @@ fn first_number(text: &str) -> Result<f64, String> {
         .map_err(|_| format!("printed `{}`", text.trim()))
 }
 
-/// A graph run by ONNX Runtime, where Python has it, on one thread.
+/// Runs a graph with ONNX Runtime on one thread, if Python has it.
 fn onnx(source: &Source, folder: &Path) -> Result<Prepared, String> {
     const PROGRAM: &str = include_str!("onnx.py");
     let dir = write(source, folder, "onnx", Format::Onnx)?;
@@ -256,7 +256,7 @@ fn onnx(source: &Source, folder: &Path) -> Result<Prepared, String> {
     })
 }
 
-/// The BPF program in this machine's kernel.
+/// Runs the BPF program in this machine's kernel.
 fn ebpf(source: &Source, folder: &Path) -> Result<Prepared, String> {
     let dir = write(source, folder, "ebpf", Format::Ebpf)?;
     write(source, folder, "ebpf", Format::CInt8)?;

@@ -10,20 +10,20 @@ use crate::engine::link::{Line, Links};
 use crate::scenario::{Scenario, Tier};
 use crate::units::Time;
 
-/// As [`LeafSpine`], but what shares a buffer is a leaf with all ports of spines that lead to it. So that is
-/// a switch here, a pool, and spines have none of their own.
+/// Like [`LeafSpine`], but a leaf shares its buffer with all spine ports that lead to it. Such a pool is a
+/// switch here, and spines have no buffers.
 ///
-/// The ports of a pool lead to the hosts of its leaf, then up, spine by spine; then come those of the
-/// spines, spine by spine. A packet to another leaf leaves the pool of its own leaf by a port that leads
-/// up, comes to the pool of the other leaf and leaves it twice: by a port of a spine, and by that of its
-/// host.
+/// The first ports of a pool lead to the hosts of its leaf. The next ones lead up, spine by spine. The last
+/// ones are those of the spines, spine by spine. A packet to another leaf leaves the pool of its own leaf by
+/// a port that leads up. Then it reaches the pool of the other leaf and leaves it twice: by a port of a
+/// spine, and by the port of its host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PooledLeafSpine {
     network: LeafSpine,
 }
 
 impl PooledLeafSpine {
-    /// The network of a scenario; `seed` is that of its trace.
+    /// Returns the network of a scenario; `seed` is that of its trace.
     pub fn of(scenario: &Scenario, seed: u64) -> PooledLeafSpine {
         PooledLeafSpine {
             network: LeafSpine::of(scenario, seed),
@@ -34,12 +34,12 @@ impl PooledLeafSpine {
         self.network.spines * self.network.links_per_pair
     }
 
-    /// The spine at which a packet is that has left a pool by a port that leads up.
+    /// Returns the spine that holds a packet that has left a pool by a port that leads up.
     fn spine_above(&self, port: usize) -> usize {
         (port - self.network.hosts_per_leaf) / self.network.links_per_pair
     }
 
-    /// The switch of the network at which a packet is that a pool holds: its leaf, or the spine if it
+    /// Returns the real switch at which a packet in a pool is: the leaf of the pool, or the spine if the packet
     /// comes from another pool.
     fn position(&self, pool: SwitchId, came: Option<(SwitchId, usize)>) -> SwitchId {
         match came {
@@ -112,8 +112,8 @@ impl Topology for PooledLeafSpine {
         self.network.path_set(at, destination, came)
     }
 
-    /// Ports that lead up have the pool itself as their neighbour: only the
-    /// [destination](Topology::next_hop) tells which pool it is.
+    /// Returns the pool itself as the neighbour of ports that lead up: only the packet's destination tells the
+    /// real one, see [`next_hop`](Topology::next_hop).
     fn neighbour(&self, switch: SwitchId, port: usize) -> Neighbour {
         match port < self.network.hosts_per_leaf {
             true => self.network.neighbour(switch, port),
@@ -160,7 +160,7 @@ mod tests {
     use crate::engine::packet::PacketDirection;
     use crate::scenario::Ecmp;
 
-    /// The pools and ports of a packet's way, the sets of equal paths on it, and the host where it ends.
+    /// Returns the pools and ports of a packet's path, the sets of equal paths on it, and the host where it ends.
     fn way<T: Topology>(
         network: &T,
         mut route: Route,
@@ -183,8 +183,8 @@ mod tests {
     }
 
     /// Three leaves of four hosts, two spines with two links each. Every packet takes the links that it
-    /// would take with pools of the spines' own: their port towards leaf `l`, link `k`, is number
-    /// `2 l + k` there, and in the pool of `l` it comes behind four hosts and four uplinks.
+    /// would take if spines had buffers. The spine port towards leaf `l`, link `k`, is number `2 l + k` of
+    /// the spine; in the pool of `l` it follows four hosts and four uplinks.
     #[test]
     fn packets_take_the_same_links_as_with_pools_of_spines() {
         let mut scenario = Scenario::preset("leafspine-4x4").unwrap();

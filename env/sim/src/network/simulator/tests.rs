@@ -113,7 +113,8 @@ fn the_arithmetic_of_isolated_flows_agrees_with_the_simulation() {
     }
 }
 
-/// So many senders, each with one full window at once, that `n` ports are saturated.
+/// Builds a trace that saturates `n` ports: enough senders for each port, and each sender offers
+/// one full window at once.
 fn saturate(n: u32, segments: u32, scenario: &mut Scenario) -> Trace {
     scenario.init_cwnd = segments;
     let per_port = (scenario.ports - n) / n;
@@ -438,8 +439,8 @@ fn recorded_drops_show_the_buffer_at_the_loss() {
     }
 }
 
-/// Two packets of 1,454 B cross four links of 10 Gbit/s and 10 µs. An acknowledgement brings what
-/// three switches have written, and where those stamp it too what three more have.
+/// Two packets of 1,454 B cross four links of 10 Gbit/s and 10 µs. An acknowledgement brings the
+/// records of three switches, and those of three more if switches stamp acknowledgements too.
 #[test]
 fn acknowledgements_bring_the_records_of_every_hop() {
     for on_acks in [false, true] {

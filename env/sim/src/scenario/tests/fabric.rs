@@ -4,7 +4,7 @@ fn preset(name: &str) -> Scenario {
     Scenario::preset(name).unwrap()
 }
 
-/// The sizes in the papers' and the artefacts' settings.
+/// The sizes come from the papers and from the settings of their published code.
 #[test]
 fn the_presets_have_the_published_buffers() {
     for (name, leaf, spine, rtt_us) in [
@@ -221,7 +221,7 @@ fn preset_with(name: &str, changes: &[&str]) -> Scenario {
     scenario
 }
 
-/// As far as the papers and the artefacts say.
+/// The values come from the papers and their published code, as far as they state them.
 #[test]
 fn the_presets_have_the_published_traffic() {
     for (name, demand, load, answer) in [

@@ -1,11 +1,11 @@
-//! Settings mean the same in whatever order they are given.
+//! The order of settings does not matter.
 
 use proptest::prelude::*;
 
 use super::parse;
 use crate::scenario::*;
 
-/// The scenario that a preset with changes makes, or the reason why there is none.
+/// Returns the scenario that a preset with changes makes, or the reason why it is invalid.
 fn changed(preset: &str, changes: &[&str]) -> Result<Scenario, String> {
     let mut scenario = Scenario::preset(preset).unwrap();
     let text = |error: ScenarioError| error.to_string();
@@ -14,12 +14,12 @@ fn changed(preset: &str, changes: &[&str]) -> Result<Scenario, String> {
     Ok(scenario)
 }
 
-/// The same in a file.
+/// Returns the scenario that a file with the same changes makes.
 fn in_file(preset: &str, changes: &[&str]) -> Result<Scenario, String> {
     let mut text = format!("base = \"{preset}\"\nname = \"{preset}\"\n");
     for change in changes {
         let (key, value) = change.split_once('=').unwrap();
-        // Words are quoted; what is a number or a truth value is not.
+        // Words are quoted; numbers and truth values are not.
         let bare = value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok();
         let quote = if bare { "" } else { "\"" };
         text.push_str(&format!("{key} = {quote}{value}{quote}\n"));
@@ -27,7 +27,7 @@ fn in_file(preset: &str, changes: &[&str]) -> Result<Scenario, String> {
     parse(&text)
 }
 
-/// All orders of up to four changes.
+/// Returns all orders of up to four changes.
 fn orders<'a>(changes: &[&'a str]) -> Vec<Vec<&'a str>> {
     match changes {
         [] => vec![Vec::new()],
@@ -61,7 +61,7 @@ fn a_buffer_is_what_was_given_whatever_stands_between() {
             5 * 1_024 * 80,
             5.0,
         ),
-        // Without a size of its own the buffer stays as it was.
+        // Without a size of its own the buffer keeps its size.
         (&["buffer_bytes_per_port_gbps=0", "spines=4"], 589_824, 0.0),
         (
             &[
@@ -79,7 +79,7 @@ fn a_buffer_is_what_was_given_whatever_stands_between() {
         ),
     ] {
         for order in orders(changes) {
-            // What a single switch has no use for.
+            // Settings that a single switch cannot have are replaced.
             let order: Vec<&str> = match changes.contains(&"topology=single") {
                 true => [
                     &order[..],
@@ -107,7 +107,7 @@ fn a_marking_threshold_is_what_was_given_in_either_form() {
         (&["ecn_threshold_bytes=30000", "ecn_k_packets=0"], 30_000, 0),
         (&["ecn_k_packets=7", "ecn_threshold_bytes=0"], 0, 7),
         (&["ecn_k_packets=0", "ecn_threshold_bytes=0"], 0, 0),
-        // 0 turns nothing off that stands in the preset.
+        // 0 does not turn off the preset's setting.
         (&["ecn_threshold_bytes=0", "mss=1000"], 0, 65),
     ] {
         for order in orders(changes) {
@@ -165,7 +165,8 @@ fn what_cannot_be_read_changes_nothing() {
     assert_eq!(scenario, Scenario::default());
 }
 
-/// What each setting has in one of the presets, and some values more for those that depend on others.
+/// Returns the values of each setting in the presets, and some more values for settings that depend on
+/// others.
 fn values() -> Vec<(&'static str, Vec<String>)> {
     let settings: Vec<_> = Scenario::settings().iter().collect();
     let mut values: Vec<(&str, Vec<String>)> = settings
@@ -233,7 +234,7 @@ proptest! {
         prop_assert_eq!(&in_file(preset, &given), &expected, "{:?}", &given);
         prop_assert_eq!(&in_file(preset, &other), &expected, "{:?}", &other);
         if let Ok(scenario) = expected {
-            // What is written has both forms, which agree.
+            // The written scenario has both forms, which agree.
             prop_assert_eq!(parse(&scenario.to_toml()), Ok(scenario));
         }
     }

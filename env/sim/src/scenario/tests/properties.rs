@@ -63,7 +63,7 @@ proptest! {
         prop_assert_eq!(parse(&scenario.to_toml()), Ok(scenario));
     }
 
-    /// Numbers of up to 15 digits are exact in JSON whatever parser reads them.
+    /// Numbers of up to 15 digits are exact in JSON with any parser.
     #[test]
     fn every_scenario_reads_back_from_json(scenario in any_scenario(), thousandths in 1_u32..=1_500) {
         let scenario = Scenario { load: (f64::from(thousandths) / 1_000.0).into(), ..scenario };
@@ -90,14 +90,14 @@ proptest! {
     }
 }
 
-/// No number is so large that a check of it overflows, alone or with any other as large.
+/// No number is so large that a check of it overflows, alone or with any other number as large.
 #[test]
 fn the_largest_numbers_are_taken_or_refused() {
     let keys = || Scenario::settings().iter().map(|setting| setting.key);
     for preset in ["ndt-16x1g", "leafspine-4x4", "reverie-4x4"] {
         for (first, second) in keys().flat_map(|first| keys().map(move |second| (first, second))) {
             let mut scenario = Scenario::preset(preset).unwrap();
-            // Fields of 32 bits, and those that are not numbers, do not take the larger one.
+            // Fields of 32 bits, and those that are not numbers, refuse the larger one.
             for key in [first, second] {
                 let larger = scenario.set(&format!("{key}=9223372036854775807"));
                 let _ = larger.or_else(|_| scenario.set(&format!("{key}=4294967295")));

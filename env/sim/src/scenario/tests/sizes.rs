@@ -75,7 +75,7 @@ fn expected_values_match_the_exact_mean() {
     for workload in Workload::ALL {
         let sizes = workload.distribution();
         let mean = sizes.expected(|size| size as f64);
-        // Rounding down to whole bytes takes half a byte.
+        // Rounding down to whole bytes costs half a byte on average.
         assert!(
             (mean + 0.5 - sizes.mean()).abs() < 1e-5 * sizes.mean() + 0.1,
             "{workload}: {mean}"
@@ -145,7 +145,7 @@ fn points_that_make_no_distribution_are_refused_with_their_line() {
     }
 }
 
-/// The form of HPCC, whose traffic generator reads percent.
+/// HPCC's traffic generator reads percent.
 #[test]
 fn a_distribution_of_a_peer_is_read_in_percent_or_as_a_share() {
     let expected = parse("1000,0\n10000,0.5\n1000000,1\n").unwrap();

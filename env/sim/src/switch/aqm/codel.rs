@@ -54,28 +54,28 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
 /// Parameters of [`CoDel`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoDelConfig {
-    /// TARGET.
+    /// Acceptable waiting time, TARGET.
     pub target: Time,
-    /// INTERVAL.
+    /// Time for which the target has to be exceeded, INTERVAL.
     pub interval: Time,
     /// MAXPACKET: a queue with no more bytes is never too long.
     pub max_packet: u64,
-    /// Packets that can be marked are marked where others are dropped.
+    /// True if packets that can be marked are marked instead of dropped.
     pub marks: bool,
 }
 
-/// Where a queue is between two questions about the same departure (RFC 8289 §5.5).
+/// State of a queue between two calls about the same departure (RFC 8289 §5.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     /// A departure begins.
     First,
     /// A packet was dropped on entry into the dropping state.
     Entered,
-    /// A packet was dropped because its time had come.
+    /// A packet was dropped because a drop was due.
     Due,
 }
 
-/// One queue, with the names of RFC 8289 §5.3.
+/// State of one queue, with the names of RFC 8289 §5.3.
 #[derive(Clone, Copy, Debug)]
 struct State {
     first_above_time: Option<Time>,
@@ -86,7 +86,7 @@ struct State {
     step: Step,
 }
 
-/// Controlled delay, by queue.
+/// Controlled delay, with a state for each queue.
 #[derive(Clone, Debug)]
 pub struct CoDel {
     config: CoDelConfig,
@@ -94,7 +94,7 @@ pub struct CoDel {
 }
 
 impl CoDel {
-    /// For so many queues, all of them empty.
+    /// Creates the discipline for `queues` queues, all of them empty.
     pub fn new(config: CoDelConfig, queues: usize) -> CoDel {
         let state = State {
             first_above_time: None,
@@ -116,7 +116,7 @@ impl CoDel {
 }
 
 impl CoDelConfig {
-    /// `t + INTERVAL / sqrt(count)` (§5.6).
+    /// Returns `t + INTERVAL / sqrt(count)` (§5.6).
     fn control_law(&self, t: Time, count: u32) -> Time {
         let wait = self.interval.as_ps() as f64 / f64::from(count.max(1)).sqrt();
         t.saturating_add(Time(floor_u64(wait)))
@@ -124,7 +124,7 @@ impl CoDelConfig {
 }
 
 impl State {
-    /// `dodequeue` (§5.4): whether the delay has been above the target for an interval.
+    /// `dodequeue` (§5.4): returns true if the delay has been above the target for an interval.
     fn ok_to_drop(&mut self, config: &CoDelConfig, waited: Time, behind: u64, now: Time) -> bool {
         if waited < config.target || behind <= config.max_packet {
             self.first_above_time = None;
@@ -139,8 +139,8 @@ impl State {
         }
     }
 
-    /// `deque` (§5.5), one packet at a time: `ok` is that of the packet in hand. Returns whether this
-    /// one is dropped, so that the next is to be asked about.
+    /// `deque` (§5.5), one packet at a time: `ok` is that of the current packet. Returns true if this
+    /// packet is dropped, so that the next one has to be tested.
     fn next(&mut self, config: &CoDelConfig, ok: bool, now: Time) -> bool {
         match self.step {
             Step::First if self.dropping => {
@@ -177,7 +177,7 @@ impl State {
         due
     }
 
-    /// Enters the dropping state; with the drop rate of before, if that was a short while ago.
+    /// Enters the dropping state, with the previous drop rate if that was a short while ago.
     fn enter(&mut self, config: &CoDelConfig, now: Time) {
         self.dropping = true;
         let delta = self.count.saturating_sub(self.lastcount);
@@ -200,7 +200,7 @@ impl Discipline for CoDel {
         if !(config.marks && packet.markable) {
             return Advice::Drop;
         }
-        // A mark takes the place of the drop, and the packet in hand is sent.
+        // A mark replaces the drop, and the current packet is sent.
         match state.step {
             Step::Entered => state.enter(&config, packet.now),
             _ => state.drop_next = config.control_law(state.drop_next, state.count),
@@ -244,8 +244,8 @@ mod tests {
         }
     }
 
-    /// The instants, ms, of drops of a queue in which a packet leaves every millisecond after waiting
-    /// 20 ms.
+    /// Returns the instants, ms, of drops of a queue in which a packet leaves every millisecond after
+    /// waiting 20 ms.
     fn drops(codel: &mut CoDel, until_ms: u64) -> Vec<u64> {
         let mut drops = Vec::new();
         for now in 0..until_ms {
@@ -256,8 +256,9 @@ mod tests {
         drops
     }
 
-    /// By hand: above the target from 0 on, so the first drop is at 100. The next are due at 100 +
-    /// 100/√1 = 200, + 100/√2 = 270.7, + 100/√3 = 328.4, + 100/√4 = 378.4, + 100/√5 = 423.2.
+    /// Computed manually: the delay is above the target from 0 on, so the first drop is at 100. The
+    /// next are due at 100 + 100/√1 = 200, + 100/√2 = 270.7, + 100/√3 = 328.4, + 100/√4 = 378.4, +
+    /// 100/√5 = 423.2.
     #[test]
     fn drops_come_at_the_control_law_s_times() {
         assert_eq!(

@@ -1,30 +1,30 @@
-//! Early drop with regular spacing, at a gap of packets that may be set by port while the switch runs.
+//! Early drop with regular spacing. The gap between drops may be set by port while the switch runs.
 //!
 //! It is random early detection's second method of spacing (Floyd and Jacobson 1993, section VII) with
 //! a probability that does not depend on the queue length: of the packets that find
 //! `min_bytes` or more in their queue, one in a gap is lost, where a gap is a whole number drawn
-//! uniformly from 1 to `gap`. So a dataplane needs a counter per
-//! port and, where gaps are powers of two, some random bits: no multiplier, and no random number per
-//! packet. A control loop sets the gap of every port to one of eight, [`GAPS`] or, with `finest`, as many
-//! shorter or longer ones.
+//! uniformly from 1 to `gap`. So a dataplane needs a counter per port and, if gaps are powers of two,
+//! some random bits: no multiplier, and no random number per packet. A control loop sets the gap of
+//! every port to one of eight: [`GAPS`] or, with `finest`, as many shorter or longer ones.
 //!
-//! One loss is enough to tell a sender to slow down. A second one in the same round trip tells it nothing
-//! more (RFC 5681 §4.3: it halves its window once per window of data), but it may hit a retransmission,
-//! and without RACK (RFC 8985) a sender that loses one can only wait for its timer. So a flow that has
-//! lost a packet, early or to the policy, is spared for `grace_us` from that loss on: as long as a port needs
-//! to send the whole buffer, or an eighth of that where senders have RACK, for which only the first of the two
-//! reasons is left.
+//! One loss is enough to slow down a sender. A second one in the same round trip has no further effect
+//! (RFC 5681 §4.3: the sender halves its window once per window of data). But it may hit a
+//! retransmission, and without RACK (RFC 8985) a sender that loses one can only wait for its timer. So
+//! a flow that has lost a packet, early or to the policy, is spared for `grace_us` from that loss on.
+//! The default is the time that a port needs to send the whole buffer. If senders have RACK, it is an
+//! eighth of that, because only the first of the two reasons applies.
 //!
-//! The loss of one of a flow's last packets ends in a timeout too: nothing comes behind it whose
-//! acknowledgements would tell the sender of it. With `from=front` the packet that is lost is the first one of
-//! the flow that waits, when it comes to the head of its queue, and only where enough wait behind it
-//! for fast retransmit. Packets of the flow in other queues, of other ports or priorities, are none of those: each
-//! queue counts for itself. The sender learns of it a queue's delay earlier besides. (Dropping from the
-//! front: Yin and Hluchyj, IEEE Transactions on Communications 1993; Lakshman, Neidhardt and Ott, INFOCOM 1996.)
-//! A dataplane needs a counter of waiting packets per flow and queue for that. A flow whose sender is no faster than
-//! its port never has so many waiting, however large its window has grown; when its port has to share the
-//! buffer, that window is what overflows. With `patience` a drop that has been due for so many gaps
-//! falls on the packet that arrives.
+//! The loss of one of a flow's last packets ends in a timeout too: no packets follow whose
+//! acknowledgements would reveal the loss to the sender. With `from=front` the first waiting packet of
+//! the flow is lost instead, when it comes to the head of its queue, and only if enough packets wait
+//! behind it for fast retransmit. Packets of the flow in other queues, of other ports or priorities, do
+//! not count: each queue counts separately. The sender also learns of the loss earlier, by the delay of
+//! the queue. (Dropping from the front: Yin and Hluchyj, IEEE Transactions on Communications 1993;
+//! Lakshman, Neidhardt and Ott, INFOCOM 1996.) A dataplane needs a counter of waiting packets per flow
+//! and queue for that. A flow whose sender is no faster than its port never has so many packets
+//! waiting, however large its window has grown. When its port has to share the buffer, that window
+//! overflows it. With `patience`, a drop that has been due for that many gaps falls on the packet that
+//! arrives.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustc_hash::FxHashMap;
@@ -154,34 +154,34 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     },
 };
 
-/// The parameter that decisions set, and what it is where neither they nor the text do.
+/// The parameter that decisions set, and its default.
 pub(super) const GAP: &str = "gap";
 pub(super) const DEFAULT_GAP: u32 = 256;
 
-/// The parameter of how long a drop stays due.
+/// The parameter that limits how long a drop stays due.
 const PATIENCE: &str = "patience";
 
-/// The parameter that shortens the gaps which decisions choose from.
+/// The parameter that shortens the gaps from which decisions choose.
 pub(super) const FINEST: &str = "finest";
 
-/// The gaps that a control loop chooses from where nothing else is said, by level; level 0 drops none. One
-/// packet in (n + 1)/2 is lost: 0.2, 0.4, 0.8, 1.6, 3.1, 6.1 and 12 %.
+/// Gaps that a control loop chooses from by default, by level; level 0 drops none. One packet in (n +
+/// 1)/2 is lost: 0.2, 0.4, 0.8, 1.6, 3.1, 6.1 and 12 %.
 pub const GAPS: [u32; 8] = [0, 1024, 512, 256, 128, 64, 32, 16];
 
-/// What of `finest` makes gaps as long as the buffer is large.
+/// Value of `finest` that scales the gaps with the buffer.
 const BUFFER: &str = "buffer";
 
-/// Bytes of buffer for every packet of the shortest gap, where gaps grow with the buffer. Of 256 kB, 1 MB and 4 MB
-/// the gaps that serve best, 8, 32 and 128 packets, are the same level then.
+/// Bytes of buffer for every packet of the shortest gap, if gaps grow with the buffer. For buffers of
+/// 256 kB, 1 MB and 4 MB the best gaps, 8, 32 and 128 packets, are then the same level.
 const BYTES_PER_PACKET: u64 = 125_000;
 
 /// The gaps that decisions choose from, by level; level 0 drops none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EarlyGaps {
-    /// The same in every switch, packets.
+    /// The same gaps in every switch, packets.
     Packets([u32; 8]),
-    /// Multiples of the [shortest gap](EarlyGaps::shortest) of the switch, so that decisions mean the same whatever
-    /// the size of its buffer, as an α does.
+    /// Multiples of the [shortest gap](EarlyGaps::shortest) of the switch. Decisions then have the same
+    /// meaning whatever the size of its buffer, as an α does.
     OfBuffer([u32; 8]),
 }
 
@@ -198,7 +198,7 @@ impl EarlyGaps {
         }
     }
 
-    /// The gaps in a switch with so much buffer, by level, packets.
+    /// Returns the gaps in a switch with `buffer_bytes` of buffer, by level, packets.
     #[must_use]
     pub fn in_buffer(self, buffer_bytes: u64) -> [u32; 8] {
         match self {
@@ -209,7 +209,8 @@ impl EarlyGaps {
         }
     }
 
-    /// The numbers by level as manifests and exports hold them: packets, or multiples of the shortest gap.
+    /// Returns the numbers by level in the form of manifests and exports: packets, or multiples of the
+    /// shortest gap.
     #[must_use]
     pub fn by_level(self) -> [u32; 8] {
         match self {
@@ -217,7 +218,7 @@ impl EarlyGaps {
         }
     }
 
-    /// Bytes of buffer for every packet of the shortest gap, where gaps grow with the buffer.
+    /// Returns the bytes of buffer for every packet of the shortest gap, if gaps grow with the buffer.
     #[must_use]
     pub fn bytes_per_packet(self) -> Option<u64> {
         match self {
@@ -226,8 +227,8 @@ impl EarlyGaps {
         }
     }
 
-    /// The shortest gap of a switch with so much buffer, where gaps grow with it: packets, a power of two from 2
-    /// to 2^20.
+    /// Returns the shortest gap of a switch with `buffer_bytes` of buffer, if gaps grow with it:
+    /// packets, a power of two from 2 to 2^20.
     #[must_use]
     pub fn shortest(buffer_bytes: u64) -> u32 {
         let packets = (buffer_bytes / BYTES_PER_PACKET).clamp(2, 1 << 20);
@@ -235,8 +236,8 @@ impl EarlyGaps {
     }
 }
 
-/// Packets of a flow that have to wait behind one that is dropped from the front: as many duplicate
-/// acknowledgements start fast retransmit (RFC 5681 §3.2).
+/// Number of a flow's packets that have to wait behind one that is dropped from the front: as many
+/// duplicate acknowledgements start fast retransmit (RFC 5681 §3.2).
 const FOLLOWERS: u32 = 3;
 
 /// The level of no early drop, in force before the first decision.
@@ -248,13 +249,13 @@ pub struct EarlyDrop {
     /// Queue length from which packets are dropped, bytes.
     min_bytes: u64,
     queues_per_port: usize,
-    /// Whether packets are spared that the policy [names](crate::switch::Policy::spares).
+    /// True if packets are spared that the policy [names](crate::switch::Policy::spares).
     spare: bool,
-    /// Packets that can be marked are marked where others are dropped. A mark is no loss, after which a flow
-    /// would be spared.
+    /// True if packets that can be marked are marked instead of dropped. A mark is not a loss, after
+    /// which a flow would be spared.
     marks: bool,
     keeps: OwnMarks,
-    /// Where packets are dropped from the front.
+    /// Packets that wait, if packets are dropped from the front.
     waiting: Option<Waiting>,
     /// The gaps that decisions choose from, by level.
     gaps: [u32; 8],
@@ -262,31 +263,32 @@ pub struct EarlyDrop {
     losses: RecentLosses,
 }
 
-/// Which of the marks that the switch sets by itself stay beside those of early drop.
+/// Marks that the switch sets by itself in addition to those of early drop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum OwnMarks {
     None,
-    /// Those on packets that the policy does not [name](crate::switch::Policy::spares).
+    /// Marks on packets that the policy does not [name](crate::switch::Policy::spares).
     Unspared,
     All,
 }
 
-/// What waits of every flow in every queue.
+/// Packets of every flow that wait in every queue.
 #[derive(Clone, Default, PartialEq, Debug)]
 struct Waiting {
     flows: FxHashMap<(u32, u32), WaitingFlow>,
-    /// For how many gaps a drop stays due before it falls on what arrives; for ever where there is none.
+    /// Number of gaps for which a drop stays due before it falls on the arriving packet; `None` for no
+    /// limit.
     patience: Option<u32>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 struct WaitingFlow {
     packets: u32,
-    /// Whether the first packet is to be dropped when it comes to the head.
+    /// True if the first packet is to be dropped when it comes to the head.
     chosen: bool,
 }
 
-/// The key of a flow in a queue.
+/// Returns the key of a flow in a queue.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
@@ -301,7 +303,7 @@ impl Waiting {
         self.flows.entry(place(flow, queue)).or_default().packets += 1;
     }
 
-    /// Whether the flow's first packet in the queue may be chosen when one more is enqueued.
+    /// Returns true if the flow's first packet in the queue may be chosen when one more is enqueued.
     fn may_lose_first(&self, flow: u32, queue: usize) -> bool {
         let waiting = self.flows.get(&place(flow, queue));
         waiting.is_some_and(|flow| !flow.chosen && flow.packets >= FOLLOWERS)
@@ -311,14 +313,15 @@ impl Waiting {
         self.flows.entry(place(flow, queue)).or_default().chosen = true;
     }
 
-    /// The flow's first packet in a queue comes to its head. Returns whether it is to be dropped.
+    /// Notes that the flow's first packet in a queue comes to its head. Returns true if it is to be
+    /// dropped.
     fn at_head(&mut self, flow: u32, queue: usize) -> bool {
         let Some(waiting) = self.flows.get_mut(&place(flow, queue)) else {
             return false;
         };
         waiting.packets = waiting.packets.saturating_sub(1);
         let chosen = std::mem::take(&mut waiting.chosen);
-        // Others may have been pushed out since it was chosen.
+        // Others may have been pushed out since the packet was chosen.
         let dropped = chosen && waiting.packets >= FOLLOWERS;
         if waiting.packets == 0 {
             self.flows.remove(&place(flow, queue));
@@ -326,7 +329,7 @@ impl Waiting {
         dropped
     }
 
-    /// One of the flow's packets in a queue is pushed out.
+    /// Notes that one of the flow's packets in a queue is pushed out.
     fn pushed_out(&mut self, flow: u32, queue: usize) {
         if let Some(waiting) = self.flows.get_mut(&place(flow, queue)) {
             waiting.packets = waiting.packets.saturating_sub(1);
@@ -337,12 +340,12 @@ impl Waiting {
     }
 }
 
-/// The flows that have lost a packet lately.
+/// Flows that have recently lost a packet.
 #[derive(Clone, PartialEq, Debug)]
 struct RecentLosses {
-    /// How long a loss counts.
+    /// Time for which a loss counts.
     grace: Time,
-    /// The first loss of a flow in its grace.
+    /// Time of the first loss of a flow in its grace period.
     first: FxHashMap<u32, Time>,
     next_sweep: Time,
 }
@@ -360,15 +363,15 @@ impl RecentLosses {
         now.saturating_since(first) < self.grace
     }
 
-    /// Whether the flow is in its grace.
+    /// Returns true if the flow is in its grace period.
     #[inline]
     fn spare(&self, flow: u32, now: Time) -> bool {
         let first = self.first.get(&flow);
         first.is_some_and(|&first| self.counts(first, now))
     }
 
-    /// A further loss in the grace of the first does not extend it. O(1) on average: what no longer
-    /// counts is removed once per grace.
+    /// Notes a loss. A further loss in the grace period of the first does not extend it. O(1) on
+    /// average: expired losses are removed once per grace period.
     fn note(&mut self, flow: u32, now: Time) {
         let grace = self.grace;
         if grace == Time::ZERO {
@@ -390,9 +393,9 @@ impl RecentLosses {
 struct Spacing {
     /// The longest gap, packets; 0 for no early drop.
     gap: u32,
-    /// Packets up to and with the next that is dropped; 0 while none is drawn.
+    /// Packets up to and including the next that is dropped; 0 while no gap is drawn.
     left: u32,
-    /// Packets that have left the due drop to the next.
+    /// Number of packets that have passed the due drop on to the next.
     passed: u32,
 }
 
@@ -407,7 +410,7 @@ impl Spacing {
 }
 
 impl EarlyDrop {
-    /// What control records hold of it, as keys and values.
+    /// Returns the constants of early drop for control records, as keys and values.
     pub(super) fn constants(&self) -> Vec<(&'static str, String)> {
         let mut constants = vec![
             ("early_min_bytes", self.min_bytes.to_string()),
@@ -439,8 +442,8 @@ impl EarlyDrop {
         self.waiting.is_some()
     }
 
-    /// What happens to the packet that is due; nothing where it leaves that to the next: with drops from the
-    /// front, one of a flow of which too few wait, until patience is over.
+    /// Decides on the packet that is due. Returns `None` if the drop is passed on to the next packet:
+    /// with drops from the front, while too few packets of the flow wait and patience lasts.
     fn lose(&mut self, packet: Arriving) -> Option<Advice> {
         if self.marks && packet.markable {
             return Some(Advice::Mark);
@@ -458,7 +461,7 @@ impl EarlyDrop {
         (port.passed > patience).then_some(Advice::Drop)
     }
 
-    /// Puts a level in force on every port. Where it changes, the next gap is drawn anew.
+    /// Sets the level of every port. If it changes, the next gap is drawn again.
     ///
     /// # Panics
     /// When there is not one level per port, or a level is not below eight.
@@ -561,7 +564,7 @@ mod tests {
         }
     }
 
-    /// Numbers of the packets that a full queue loses, of so many.
+    /// Returns the numbers of the packets that a full queue loses, out of `packets`.
     fn drops(level: u8, packets: usize) -> Vec<usize> {
         let mut discipline = early(1000, 1, 2);
         let mut random = rng::stream(1, "early", 0);
@@ -683,7 +686,8 @@ mod tests {
             markable: false,
             now: Time::ZERO,
         };
-        // A flow of which three wait at most loses nothing, however often a packet of it is due.
+        // A flow of which at most three packets wait loses nothing, however often a packet of it is
+        // due.
         for _ in 0..2 {
             enqueue(&mut discipline, 1);
         }
@@ -698,7 +702,7 @@ mod tests {
         assert_eq!(discipline.on_leaving(leaving(1)), Advice::Pass);
         assert_eq!(discipline.on_leaving(leaving(2)), Advice::Drop);
         assert_eq!(discipline.on_leaving(leaving(2)), Advice::Pass);
-        // What is pushed out does not wait any more.
+        // A packet that was pushed out no longer waits.
         let mut flow = Waiting::default();
         for _ in 0..4 {
             flow.enqueued(3, 0);
@@ -713,7 +717,7 @@ mod tests {
 
     #[test]
     fn a_drop_that_no_flow_can_take_at_the_front_falls_on_what_arrives_when_patience_is_over() {
-        // A sender as fast as its port, of which no packet ever waits.
+        // The sender is as fast as its port, so none of its packets ever waits.
         let drops = |patience| {
             let mut discipline = early(0, 1, 1);
             discipline.waiting = Some(Waiting {
@@ -726,7 +730,7 @@ mod tests {
             (0..2_000).filter(|_| advice() == Advice::Drop).count()
         };
         assert_eq!(drops(None), 0);
-        // A gap of 8.5 in the mean, and 16 or 64 packets for which the drop stays due.
+        // The mean gap is 8.5, and the drop stays due for 16 or 64 packets.
         assert!((75..90).contains(&drops(Some(1))), "{}", drops(Some(1)));
         assert!((25..30).contains(&drops(Some(4))), "{}", drops(Some(4)));
     }
@@ -744,7 +748,7 @@ mod tests {
         assert!(refused.contains("needs from=front"), "{refused}");
     }
 
-    /// 1 MB take 8 ms at 1 Gbit/s.
+    /// Sending 1 MB takes 8 ms at 1 Gbit/s.
     #[test]
     fn senders_with_rack_are_spared_for_an_eighth_of_the_time() {
         let grace_ps = |setting: &str, text: &str| {
@@ -805,7 +809,7 @@ mod tests {
         assert!(drops(&mut discipline, 7, 6) > 5);
         discipline.on_loss(of_flow(7), Loss::Early, Time::from_ms(6));
         assert_eq!(drops(&mut discipline, 7, 10), 0);
-        // What no longer counts is forgotten.
+        // Expired losses are forgotten.
         discipline.on_loss(of_flow(9), Loss::Early, Time::from_ms(100));
         assert_eq!(discipline.losses.first.len(), 1);
     }

@@ -2,7 +2,7 @@
 //! controller of the queueing delay sets.
 //!
 //! The delay is the queue's length over the line rate, which a switch knows (RFC 8033 §4.2 estimates it
-//! where the rate varies). Drops are not spaced apart (§5.4 is optional).
+//! if the rate varies). Drops are not spaced apart (§5.4 is optional).
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -72,7 +72,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
             rate: context.rate,
             marks: marks(arguments),
         };
-        // Updates that nothing happens between are made up for one by one.
+        // Missed updates are computed one by one.
         if config.update < Time::from_us(1) {
             return Err("update_us must be at least 1".to_owned());
         }
@@ -91,20 +91,20 @@ pub struct PieConfig {
     pub alpha: f64,
     /// Weight of the change of the delay, 1/s.
     pub beta: f64,
-    /// Longest burst that passes whole (MAX_BURST).
+    /// Longest burst that passes without drops (MAX_BURST).
     pub burst: Time,
     /// Bytes of a full packet (MEAN_PKTSIZE).
     pub max_packet: u64,
     /// Line rate.
     pub rate: Rate,
-    /// Packets that can be marked are marked, up to a probability of 10 %.
+    /// True if packets that can be marked are marked, up to a probability of 10 %.
     pub marks: bool,
 }
 
 /// Probability from which packets are dropped even if they can be marked (MARK_ECNTH).
 const MOST_MARKED: f64 = 0.1;
 
-/// One queue.
+/// State of one queue.
 #[derive(Clone, Copy, Debug)]
 struct State {
     probability: f64,
@@ -112,11 +112,11 @@ struct State {
     delay: f64,
     old_delay: f64,
     burst_left: Time,
-    /// The next update.
+    /// Time of the next update.
     next: Time,
 }
 
-/// Proportional integral controller enhanced, by queue.
+/// Proportional integral controller enhanced, with a state for each queue.
 #[derive(Clone, Debug)]
 pub struct Pie {
     config: PieConfig,
@@ -124,7 +124,7 @@ pub struct Pie {
 }
 
 impl Pie {
-    /// For so many queues, all of them empty.
+    /// Creates the discipline for `queues` queues, all of them empty.
     pub fn new(config: PieConfig, queues: usize) -> Pie {
         let state = State {
             probability: 0.0,
@@ -143,19 +143,19 @@ impl Pie {
         self.config.marks
     }
 
-    /// The drop probability of a queue.
+    /// Returns the drop probability of a queue.
     pub fn probability(&self, queue: usize) -> f64 {
         self.queues[queue].probability
     }
 }
 
 impl State {
-    /// Whether updates of an empty queue change nothing but what is left of the burst.
+    /// Returns true if updates of an empty queue change only the remaining burst.
     fn is_at_rest(&self) -> bool {
         self.probability == 0.0 && self.delay == 0.0 && self.old_delay == 0.0
     }
 
-    /// One update (§4.2, with the scaling of §4.2 and the limits of §5.2 and §5.5).
+    /// Makes one update (§4.2, with the scaling of §4.2 and the limits of §5.2 and §5.5).
     fn update(&mut self, config: &PieConfig, length: u64) {
         self.old_delay = self.delay;
         self.delay = drain_ps(length, config.rate) * 1e-12;
@@ -177,7 +177,7 @@ impl State {
             change = change.min(0.02);
         }
         let mut p = p + change;
-        // An idle queue forgets.
+        // The probability decays while the queue is idle.
         if self.delay == 0.0 && self.old_delay == 0.0 {
             p *= 0.98;
         }
@@ -185,7 +185,7 @@ impl State {
         self.burst_left = self.burst_left.saturating_since(config.update);
     }
 
-    /// Makes up for the updates up to `now`; the queue has had this length since the last event.
+    /// Makes the missed updates up to `now`; the queue has had this length since the last event.
     fn catch_up(&mut self, config: &PieConfig, length: u64, now: Time) {
         while self.next <= now {
             if length == 0 && self.is_at_rest() {
@@ -200,7 +200,7 @@ impl State {
         }
     }
 
-    /// Whether the queue is so short that nothing is dropped (§4.1).
+    /// Returns true if the queue is so short that nothing is dropped (§4.1).
     fn is_harmless(&self, config: &PieConfig, length: u64) -> bool {
         let half = config.target.as_secs_f64() / 2.0;
         (self.old_delay < half && self.probability < 0.2) || length <= 2 * config.max_packet
@@ -252,14 +252,14 @@ mod tests {
         Pie::new(config, 1)
     }
 
-    /// Bytes that take so many milliseconds at 1 Gbit/s.
+    /// Returns the bytes that take `ms` milliseconds at 1 Gbit/s.
     fn bytes(ms: u64) -> u64 {
         ms * 125_000
     }
 
-    /// By hand, a queue of 35 ms throughout: the first update adds (0.125 · 20 ms + 1.25 · 35 ms) / 2048
-    /// = 2.2583e-5; the second 0.0025 / 128 = 1.9531e-5, as p is between 1e-5 and 1e-4; so do all up to
-    /// 1e-4, and from there on each adds 0.0025 / 32.
+    /// Computed manually, for a constant queue of 35 ms: the first update adds (0.125 · 20 ms + 1.25 ·
+    /// 35 ms) / 2048 = 2.2583e-5. The second adds 0.0025 / 128 = 1.9531e-5, as p is between 1e-5 and
+    /// 1e-4; so do all up to 1e-4. From there on each adds 0.0025 / 32.
     #[test]
     fn the_probability_rises_as_computed_by_hand() {
         let mut pie = pie();
@@ -286,7 +286,7 @@ mod tests {
         }
         once.on_change(0, bytes(35), Time(15 * 40 * MS));
         assert_eq!(often.probability(0), once.probability(0));
-        // A long idle time: the probability falls to nothing, and a day takes no day.
+        // After a long idle time the probability is zero, and the computation of a day is short.
         once.on_change(0, 0, Time(86_400_000 * MS));
         assert_eq!(once.probability(0), 0.0);
     }
@@ -314,7 +314,7 @@ mod tests {
         }
         let p = pie.probability(0);
         assert!(p > 0.2, "{p}");
-        // No update in between: the probability stays.
+        // Without an update in between, the probability stays the same.
         let dropped = (0..10_000)
             .filter(|_| arrive(&mut pie, 3_000) == Advice::Drop)
             .count();

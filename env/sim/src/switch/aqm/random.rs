@@ -1,5 +1,5 @@
-//! Random drop from a queue length on (after Hashem, "Analysis of random drop for gateway congestion
-//! control", MIT LCS TR-465, 1989: early random drop).
+//! Random drop at or above a queue length (after Hashem, "Analysis of random drop for gateway
+//! congestion control", MIT LCS TR-465, 1989: early random drop).
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -47,13 +47,13 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
 pub struct RandomDrop {
     /// Queue length from which packets are dropped, bytes.
     pub min_bytes: u64,
-    /// Probability.
+    /// Drop probability.
     pub p: f64,
 }
 
 impl Discipline for RandomDrop {
     fn on_arrival(&mut self, packet: Arriving, random: &mut Xoshiro256PlusPlus) -> Advice {
-        // A packet that finds a shorter queue draws nothing.
+        // No random number is drawn for a packet that finds a shorter queue.
         match packet.length >= self.min_bytes && rng::uniform(random) < self.p {
             true => Advice::Drop,
             false => Advice::Pass,

@@ -93,23 +93,23 @@ pub struct RedConfig {
     pub min_bytes: u64,
     /// Average length at which the probability is `max_p`, bytes; above `min_bytes`.
     pub max_bytes: u64,
-    /// Probability there.
+    /// Probability at `max_bytes`.
     pub max_p: f64,
-    /// w_q, weight of an arrival in the average; 1 for the instantaneous length.
+    /// Weight of an arrival in the average, w_q; 1 for the instantaneous length.
     pub weight: f64,
-    /// Between `max_bytes` and twice that the probability rises to 1, where it otherwise jumps to 1.
+    /// True if the probability rises to 1 between `max_bytes` and twice that; otherwise it jumps to 1.
     pub gentle: bool,
-    /// The number of packets between two drops is uniform and not geometric (1993, §VII).
+    /// True if the number of packets between two drops is uniform instead of geometric (1993, §VII).
     pub uniform: bool,
-    /// Packets that can be marked are marked, up to where the probability is 1.
+    /// True if packets that can be marked are marked, unless the probability is 1.
     pub marks: bool,
-    /// s, the time in which a typical packet is sent: an idle queue averages as if so many small
-    /// packets had found it empty.
+    /// s, the transmission time of a typical packet: an idle queue averages as if one small packet in
+    /// each such time had found it empty.
     pub packet_time: Time,
 }
 
 impl RedConfig {
-    /// p_b, the probability at an average length, from 0 to 1.
+    /// Returns p_b, the probability at an average length, from 0 to 1.
     pub fn probability(&self, average: f64) -> f64 {
         let (min, max) = (self.min_bytes as f64, self.max_bytes as f64);
         if average < min {
@@ -124,18 +124,18 @@ impl RedConfig {
     }
 }
 
-/// One queue.
+/// Average length of one queue.
 #[derive(Clone, Copy, Debug)]
 struct Average {
     /// Bytes.
     bytes: f64,
-    /// Since when it is empty.
+    /// Time since when the queue is empty.
     idle_since: Option<Time>,
     /// Packets since the last drop, while the average is above `min_bytes`; -1 below.
     since_drop: i64,
 }
 
-/// Random early detection, by queue.
+/// Random early detection, with a state for each queue.
 #[derive(Clone, Debug)]
 pub struct Red {
     config: RedConfig,
@@ -143,7 +143,7 @@ pub struct Red {
 }
 
 impl Red {
-    /// For so many queues, all of them empty.
+    /// Creates the discipline for `queues` queues, all of them empty.
     pub fn new(config: RedConfig, queues: usize) -> Red {
         let empty = Average {
             bytes: 0.0,
@@ -160,7 +160,7 @@ impl Red {
         self.config.marks
     }
 
-    /// The average length of a queue, bytes.
+    /// Returns the average length of a queue, bytes.
     pub fn average(&self, queue: usize) -> f64 {
         self.queues[queue].bytes
     }
@@ -184,7 +184,7 @@ impl Red {
         queue.bytes += weight * (packet.length as f64 - queue.bytes);
     }
 
-    /// Whether this packet is one of those that are dropped or marked.
+    /// Returns true if this packet is dropped or marked.
     fn is_chosen(&mut self, packet: Arriving, random: &mut Xoshiro256PlusPlus) -> bool {
         let queue = &mut self.queues[packet.queue];
         let p = self.config.probability(queue.bytes);
@@ -209,7 +209,7 @@ impl Red {
 }
 
 impl Red {
-    /// Takes an arrival: whether it is one of those that are dropped or marked.
+    /// Handles an arrival. Returns true if it is dropped or marked.
     pub(in crate::switch) fn chooses(
         &mut self,
         packet: Arriving,
@@ -225,7 +225,7 @@ impl Discipline for Red {
         if !self.chooses(packet, random) {
             return Advice::Pass;
         }
-        // Marks no longer help where every packet would get one (RFC 3168 §7).
+        // Marks no longer help if every packet would get one (RFC 3168 §7).
         let overloaded = self.config.probability(self.queues[packet.queue].bytes) >= 1.0;
         match self.config.marks && packet.markable && !overloaded {
             true => Advice::Mark,
@@ -267,7 +267,7 @@ mod tests {
         }
     }
 
-    /// Share of so many arrivals that find `length` and are not let through unmarked.
+    /// Returns the share of `arrivals` arrivals at length `length` that are dropped or marked.
     fn share(config: RedConfig, length: u64, arrivals: u32) -> f64 {
         let mut red = Red::new(config, 1);
         let mut random = rng::stream(1, "red", 0);
@@ -350,7 +350,7 @@ mod tests {
         red.on_arrival(arriving(800, Time(10)), &mut random);
         assert_eq!(red.average(0), 350.0);
         red.on_empty(0, Time(20));
-        // Three packet times later: 350 · 0.75³, and the arrival that finds nothing.
+        // After three packet times the average is 350 · 0.75³; the arrival then finds an empty queue.
         red.on_arrival(arriving(0, Time(330)), &mut random);
         assert!((red.average(0) - 350.0 * 0.421_875 * 0.75).abs() < 1e-9);
     }

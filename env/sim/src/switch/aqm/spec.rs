@@ -14,13 +14,13 @@ use crate::units::Rate;
 /// A discipline: its description and how to build it.
 #[derive(Clone, Copy, Debug)]
 pub struct AqmDefinition {
-    /// The description.
+    /// The description of the discipline.
     pub info: PolicyInfo,
-    /// Builds it. The error message says which parameter is wrong and what would be right.
+    /// Builds the discipline. The error message names the wrong parameter and a valid alternative.
     pub(super) build: fn(&Arguments<'_>, &Context) -> Result<AnyDiscipline, String>,
 }
 
-/// What a discipline has to know of its switch.
+/// Properties of the switch that a discipline needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context {
     pub(super) ports: usize,
@@ -31,13 +31,13 @@ pub(super) struct Context {
     pub(super) packet_bytes: u64,
     /// Packets at the head of a queue that count nowhere.
     pub(super) uncounted: usize,
-    /// Whether the hosts use ECN.
+    /// True if the hosts use ECN.
     pub(super) ecn: bool,
-    /// Whether the hosts' senders have RACK (RFC 8985).
+    /// True if the hosts' senders have RACK (RFC 8985).
     pub(super) rack: bool,
 }
 
-/// Whether packets that can be marked are.
+/// Selects marking for packets that can be marked.
 pub(super) const ACTION: ParameterInfo = ParameterInfo {
     name: "action",
     default: "drop",
@@ -68,7 +68,7 @@ static DEFINITIONS: [&AqmDefinition; 6] = [
     &step::DEFINITION,
 ];
 
-/// Every discipline, for listings.
+/// Returns every discipline, for listings.
 pub fn catalogue() -> &'static [&'static AqmDefinition] {
     &DEFINITIONS
 }
@@ -90,9 +90,9 @@ pub struct AqmSpec {
 }
 
 impl AqmSpec {
-    /// Splits `dt:alpha=8+red:max_p=0.1` into the policy and the discipline. What follows a `+` is a
-    /// discipline if it begins with a name: letters up to the end or a colon. So `alpha=1e+3` and
-    /// paths stay whole.
+    /// Splits `dt:alpha=8+red:max_p=0.1` into the policy and the discipline. The text after a `+` is a
+    /// discipline if it begins with a name: letters up to the end or a colon. So `alpha=1e+3` and paths
+    /// stay whole.
     pub fn split(text: &str) -> (&str, Option<&str>) {
         let is_name = |rest: &str| {
             let name = rest.split(':').next().unwrap_or(rest);
@@ -131,12 +131,12 @@ impl AqmSpec {
         Ok(Some(AqmSpec { definition, given }))
     }
 
-    /// The name without parameters.
+    /// Returns the name without parameters.
     pub fn name(&self) -> &'static str {
         self.definition.info.name
     }
 
-    /// Early drop with its gap left open to a control loop.
+    /// Returns early drop whose gap is left open for a control loop.
     pub fn early() -> AqmSpec {
         AqmSpec {
             definition: &early::DEFINITION,
@@ -144,7 +144,7 @@ impl AqmSpec {
         }
     }
 
-    /// Whether it leaves open what the decisions of a control loop can set: the gap of early drop.
+    /// Returns true if a control loop sets the gap of early drop, because the text leaves it open.
     pub fn is_open(&self) -> bool {
         let is_early = self.name() == early::DEFINITION.info.name;
         is_early
@@ -155,16 +155,17 @@ impl AqmSpec {
                 .any(|(key, _)| *key == early::GAP)
     }
 
-    /// The gaps of early drop that decisions choose from; `None` where none [is open](AqmSpec::is_open).
+    /// Returns the gaps of early drop that decisions choose from; `None` unless one
+    /// [is open](AqmSpec::is_open).
     pub fn gaps(&self) -> Option<EarlyGaps> {
         self.is_open()
             .then(|| EarlyGaps::of(self.text(early::FINEST)))
     }
 
-    /// The same with nothing left open.
+    /// Returns the discipline with nothing left open.
     ///
     /// # Errors
-    /// None: the default of the gap is a value of it.
+    /// None: the default of the gap is a valid value.
     pub fn closed(self) -> Result<AqmSpec, PolicyParseError> {
         match self.is_open() {
             true => self
@@ -174,36 +175,36 @@ impl AqmSpec {
         }
     }
 
-    /// The description.
+    /// Returns the description.
     pub fn info(&self) -> &'static PolicyInfo {
         &self.definition.info
     }
 
-    /// The discipline with another value of a parameter.
+    /// Returns the discipline with another value of a parameter.
     ///
     /// # Errors
-    /// When it has no such parameter, or the parameter no such value.
+    /// If it has no such parameter, or the parameter no such value.
     pub fn with(mut self, key: &str, value: &str) -> Result<AqmSpec, PolicyParseError> {
         self.given
             .set(self.name(), self.definition.info.parameters, key, value)?;
         Ok(self)
     }
 
-    /// The discipline with the default of a parameter.
+    /// Returns the discipline with the default of a parameter.
     pub fn without(mut self, key: &str) -> AqmSpec {
         self.given.reset(key);
         self
     }
 
-    /// The text of a parameter: the given value or a constant default. `None` for a derived default, and
-    /// where there is no such parameter.
+    /// Returns the text of a parameter: the given value or a constant default. `None` for a derived
+    /// default, and if there is no such parameter.
     pub fn text(&self, key: &str) -> Option<&str> {
         Arguments::of(self.definition.info.parameters, self.given.values()).text(key)
     }
 
-    /// What the record of a control loop that sets early drop on the switch `id` of `scenario` holds of
-    /// it, as keys and values; `early_random` is there for every port. Nothing where no early drop
-    /// [is open](AqmSpec::is_open).
+    /// Returns the constants of early drop for the record of a control loop that sets it on the switch
+    /// `id` of `scenario`, as keys and values; every port has an `early_random`. Empty unless early
+    /// drop [is open](AqmSpec::is_open).
     ///
     /// # Errors
     /// As those of a simulation: when the parameters do not fit the scenario or each other.
@@ -218,7 +219,7 @@ impl AqmSpec {
         }
     }
 
-    /// Builds it for the switch `id` of `scenario`, which has so many ports.
+    /// Builds the discipline for the switch `id` of `scenario`, which has `ports` ports.
     ///
     /// # Errors
     /// [`PolicyParseError::Unusable`] when the parameters do not fit the scenario or each other.

@@ -1,4 +1,4 @@
-//! Marking from a queue length on, as DCTCP needs it (RFC 8257 §3.1).
+//! Marking at or above a queue length, as DCTCP needs it (RFC 8257 §3.1).
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -33,7 +33,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
 /// Marks a packet that finds `bytes` or more in its queue. A packet that cannot be marked passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StepMarking {
-    /// K, bytes.
+    /// Threshold K, bytes.
     pub bytes: u64,
 }
 

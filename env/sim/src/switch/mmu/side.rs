@@ -1,29 +1,30 @@
-//! What the thresholds of one side of a switch, ingress or egress, depend on besides lengths: which
-//! queues are congested, how fast each drains, and filtered lengths.
+//! Inputs of the thresholds of one side of a switch, ingress or egress, apart from lengths: the
+//! congested queues, the drain rate of each, and filtered lengths.
 
 use crate::scenario::Congested;
 use crate::units::{Rate, Time};
 
-/// Length from which a queue counts as congested in full, bytes: 20 packets of 1,024 B.
+/// Length from which a queue counts fully as congested, bytes: 20 packets of 1,024 B.
 const CONGESTED: f64 = 20_480.0;
 
-/// Bytes in an interval up to which a queue counts as one that drains at the rate of its line.
+/// Largest number of bytes in an interval for which a queue counts as one that drains at the rate of
+/// its line.
 const HARDLY_ANYTHING: u64 = 2_048;
 
-/// Parts that a congested queue is counted in, so that sums are exact.
+/// Parts in which a congested queue is counted, so that sums are exact.
 const WHOLE: f64 = (1u64 << 40) as f64;
 
 /// Share of its threshold from which a queue counts as congested (ABM, SIGCOMM 2022, §3.3).
 const NEARLY: f64 = 0.9;
 
-/// What is kept of a queue.
+/// State of a queue.
 #[derive(Clone, Copy, Default, Debug)]
 struct QueueState {
     /// The filtered length, bytes.
     filtered: f64,
-    /// How far it counts as congested, in parts of `WHOLE`.
+    /// Degree to which the queue counts as congested, in parts of `WHOLE`.
     share: u64,
-    /// Its threshold when that was asked for last.
+    /// Threshold of the queue when it was last computed.
     threshold: f64,
     drain: Drain,
 }
@@ -47,14 +48,14 @@ impl Drain {
     }
 }
 
-/// The queues of one side, those of a port after each other.
+/// The queues of one side, grouped by port.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
     queues: Box<[QueueState]>,
     /// Shares by priority.
     sums: Box<[u64]>,
     congested: Congested,
-    /// In which drained bytes are counted.
+    /// Interval in which drained bytes are counted.
     interval: Time,
     /// Rate of every port.
     rates: Box<[Rate]>,
@@ -80,7 +81,7 @@ impl Side {
         self.sums.len()
     }
 
-    /// The queue counts as congested as far as `length` says.
+    /// Updates the degree of congestion of the queue from `length`.
     pub(super) fn observe(&mut self, queue: usize, length: f64) {
         let share = crate::convert::floor_u64((length / CONGESTED).min(1.0) * WHOLE);
         let before = std::mem::replace(&mut self.queues[queue].share, share);
@@ -89,8 +90,8 @@ impl Side {
         *sum = *sum - before + share;
     }
 
-    /// n_p of the queue's priority: `max(1, Σ min(1, x / 20,480))`, or how many queues have at least
-    /// nine tenths of their last thresholds.
+    /// Returns n_p of the queue's priority: `max(1, Σ min(1, x / 20,480))`, or the number of queues
+    /// with at least nine tenths of their last thresholds.
     pub(super) fn congestion(&self, queue: usize) -> f64 {
         let priority = queue % self.priorities();
         match self.congested {
@@ -109,7 +110,7 @@ impl Side {
         self.queues[queue].filtered
     }
 
-    /// The threshold that was noted last.
+    /// Returns the threshold that was noted last.
     pub(super) fn threshold(&self, queue: usize) -> f64 {
         self.queues[queue].threshold
     }
@@ -120,8 +121,8 @@ impl Side {
         threshold
     }
 
-    /// A packet has left the queue, which holds `length` bytes now: `f ← min(γ f + (1 - γ) q, q)`. If
-    /// `whole`, bytes are not divided.
+    /// Updates the filtered length when a packet has left the queue, which now holds `length` bytes:
+    /// `f ← min(γ f + (1 - γ) q, q)`. If `whole`, bytes are not divided.
     pub(super) fn filter(&mut self, queue: usize, length: u64, gamma: f64, whole: bool) {
         let length = length as f64;
         let state = &mut self.queues[queue];
@@ -132,7 +133,7 @@ impl Side {
         self.observe(queue, filtered);
     }
 
-    /// So many bytes have left the queue.
+    /// Counts `bytes` bytes that have left the queue.
     pub(super) fn drain(&mut self, queue: usize, bytes: u64, now: Time) {
         let interval = now.0 / self.interval.0;
         let drain = &mut self.queues[queue].drain;
@@ -140,9 +141,9 @@ impl Side {
         drain.bytes += bytes;
     }
 
-    /// μ: what has left a queue of `length` bytes in the last whole interval, as a share of what its line
-    /// carries; 1 for a short queue, and for one from which hardly anything has left, which may be
-    /// paused.
+    /// Returns μ: the bytes that have left a queue of `length` bytes in the last whole interval, as a
+    /// share of the capacity of its line. It is 1 for a short queue, and for one from which hardly
+    /// anything has left, because it may be paused.
     pub(super) fn drain_rate(&mut self, queue: usize, length: u64, now: Time) -> f64 {
         let interval = now.0 / self.interval.0;
         let rate = self.rates[queue / self.priorities()];
@@ -166,7 +167,7 @@ mod tests {
         Side::new(&[RATE; 3], 2, congested, Time::from_ns(17_280))
     }
 
-    /// Half of one queue and all of another; those of the other priority do not count.
+    /// Half of one queue and all of another count; queues of the other priority do not.
     #[test]
     fn queues_count_as_congested_in_part() {
         let mut side = side(Congested::Sum);
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!((side.congestion(0), side.congestion(1)), (2.0, 1.0));
     }
 
-    /// 54,000 B cross the line in the interval. What counts is the last whole one.
+    /// The line carries 54,000 B in an interval. Only the last whole interval counts.
     #[test]
     fn queues_drain_at_a_share_of_their_line() {
         let mut side = side(Congested::Sum);

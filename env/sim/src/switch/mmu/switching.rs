@@ -1,4 +1,4 @@
-//! A switch under memory management: what arrives, what leaves, what is paused.
+//! A switch under memory management: arrivals, departures and pauses.
 
 use super::{Booking, IngressUse, Management, Mmu, PauseFrame};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
@@ -6,10 +6,10 @@ use crate::scenario::Scenario;
 use crate::switch::{Admission, Loss, PacketView, Policy, Switch, SwitchObserver};
 use crate::units::{Rate, Time};
 
-/// Set-up, and what can be read.
+/// Set-up and read access.
 impl<P: Policy> Switch<P> {
-    /// From now on the buffer is managed as `management` says; to be called before the first packet.
-    /// `at` is the scenario as the switch sees it.
+    /// Enables memory management by `management`; to be called before the first packet. `at` is the
+    /// scenario as the switch sees it.
     pub(crate) fn manage_memory(
         &mut self,
         management: Management,
@@ -22,8 +22,8 @@ impl<P: Policy> Switch<P> {
         self.mmu = Some(Box::new(mmu));
     }
 
-    /// Sets the control factors of a port: that of its ingress queues of lossless packets, and that of its
-    /// egress queues of lossy ones. Without memory management nothing happens.
+    /// Sets the control factors of a port: that of its ingress queues of lossless packets, and that of
+    /// its egress queues of lossy ones. Has no effect without memory management.
     ///
     /// # Panics
     /// When there is no such port.
@@ -33,8 +33,8 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// What lossless packets take at the ingress of a port at `now`, on the clock of the switch. Nothing
-    /// without memory management.
+    /// Returns the use of a port's ingress by lossless packets at `now`, on the clock of the switch.
+    /// Zero without memory management.
     ///
     /// # Panics
     /// When there is no such port.
@@ -43,18 +43,18 @@ impl<P: Policy> Switch<P> {
         mmu.map_or_else(IngressUse::default, |mmu| mmu.ingress_at(port, now))
     }
 
-    /// Its memory management, if it has one.
+    /// Returns the memory management, if the switch has one.
     pub(crate) fn mmu(&self) -> Option<&Mmu> {
         self.mmu.as_deref()
     }
 
-    /// As [`mmu`](Switch::mmu), to be changed.
+    /// As [`mmu`](Switch::mmu), mutable.
     pub(crate) fn mmu_mut(&mut self) -> Option<&mut Mmu> {
         self.mmu.as_deref_mut()
     }
 }
 
-/// The packet path. A packet tells the port by which it came ([`PacketStore::came_by`]).
+/// The packet path. The store gives the port by which a packet came ([`PacketStore::came_by`]).
 impl<P: Policy> Switch<P> {
     /// As [`arrive`](Switch::arrive). The order of checks is that of the paper: the pool and the headroom
     /// at the ingress, then the egress. A packet that fails one changes no counter.
@@ -91,7 +91,7 @@ impl<P: Policy> Switch<P> {
         self.buffer.store(packet.queue, packet.bytes, now);
         self.ask(now, |policy, view| policy.on_enqueue(view, packet));
         observer.enqueued(self.id, self.view(now), packet);
-        // As in a switch without memory management the turn of the port does not pass on.
+        // As in a switch without memory management, the port's turn does not move on.
         if !self.ports[packet.port].sending && !self.is_blocked(packet.queue) {
             self.begin_service(packets, packet.port, id, now);
             observer.served(id, now, false);
@@ -143,7 +143,7 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// An idle port begins to send what comes next, if anything may go.
+    /// Makes an idle port begin to send the next packet, if any may be sent.
     fn begin_managed(
         &mut self,
         packets: &mut PacketStore,
@@ -162,7 +162,7 @@ impl<P: Policy> Switch<P> {
         Some(id)
     }
 
-    /// The port begins to send a packet that is in no queue any more.
+    /// Makes the port begin to send a packet that is no longer in a queue.
     fn begin_service(&mut self, packets: &mut PacketStore, port: usize, id: PacketId, now: Time) {
         self.ports[port].sending = true;
         self.mark_at_dequeue(&mut packets[id]);
@@ -181,8 +181,8 @@ impl<P: Policy> Switch<P> {
         mmu.is_some_and(|mmu| mmu.blocked_since(port, priority).is_some())
     }
 
-    /// The queue of a port that is served next: one packet of each in turn, of those that hold packets
-    /// and are not paused.
+    /// Returns the queue of a port that is served next: one packet of each in turn, of those that hold
+    /// packets and are not paused.
     fn next_unblocked(&mut self, port: usize) -> Option<usize> {
         if self.ports[port].length == 0 {
             return None;
@@ -221,8 +221,8 @@ impl<P: Policy> Switch<P> {
 
 /// The watchdog.
 impl<P: Policy> Switch<P> {
-    /// A port and priority that holds packets and has been paused since `then` or before; or, where
-    /// lossless packets wait and none has left since then, the first that is paused.
+    /// Returns a port and priority that holds packets and has been paused since `then` or before. If
+    /// lossless packets wait and none has left since then, returns the first one that was paused.
     pub(crate) fn stuck_since(&self, then: Time) -> Option<(usize, usize)> {
         let mmu = self.mmu.as_ref()?;
         let priorities = self.numbering.queues_per_port();
@@ -268,8 +268,8 @@ impl<P: Policy> Switch<P> {
     }
 }
 
-/// Control packets: pause frames, and what the scenario's `control_class` says. They come before all
-/// data, are never paused, lost or counted.
+/// Control packets: pause frames, and the packets of the scenario's `control_class`. They precede all
+/// data, and are never paused, lost or counted.
 impl<P: Policy> Switch<P> {
     fn take_control(&mut self, packets: &mut PacketStore, id: PacketId) -> Admission {
         let port = self.port_of(usize::from(packets[id].queue));
@@ -279,7 +279,7 @@ impl<P: Policy> Switch<P> {
         }
     }
 
-    /// Hands a control packet to a port. Whether the port, which was idle, begins to send it.
+    /// Hands a control packet to a port. Returns true if the port, which was idle, begins to send it.
     pub(crate) fn send_control(
         &mut self,
         packets: &mut PacketStore,
@@ -298,14 +298,14 @@ impl<P: Policy> Switch<P> {
         true
     }
 
-    /// The pause frame that is to be sent next, if any.
+    /// Takes the pause frame that is to be sent next, if any.
     #[inline]
     pub(crate) fn take_frame(&mut self) -> Option<PauseFrame> {
         self.mmu.as_mut()?.take_frame()
     }
 
-    /// The neighbour behind a port pauses a priority, or resumes it. Returns the packet that the port
-    /// then begins to send, if any.
+    /// Applies a pause or a resumption of a priority by the neighbour behind a port. Returns the packet
+    /// that the port then begins to send, if any.
     pub(crate) fn block<O: SwitchObserver>(
         &mut self,
         packets: &mut PacketStore,

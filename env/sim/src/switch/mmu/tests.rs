@@ -1,4 +1,4 @@
-//! The worked examples of the rules, by hand, under both forms of them.
+//! The worked examples of the rules, computed manually, under both forms of the rules.
 
 use proptest::prelude::*;
 
@@ -76,7 +76,7 @@ impl Bench {
         self.switch.mmu().unwrap()
     }
 
-    /// A packet comes by a port and is to leave by the other one. Whether it stays.
+    /// Sends a packet by a port that is to leave by the other one. Returns true if it is stored.
     fn arrive(&mut self, port: usize, priority: usize, bytes: u16) -> bool {
         let out = 1 - port;
         let queue = (2 * out + priority) as u16;
@@ -97,7 +97,7 @@ impl Bench {
         stays
     }
 
-    /// The packet on the line of a port has left.
+    /// Completes the packet on the line of a port.
     fn depart(&mut self, port: usize) {
         let id = self.sending[port].expect("a packet is on the line");
         self.sending[port] = self.switch.sent(&mut self.packets, id, self.now, &mut ());
@@ -111,7 +111,8 @@ impl Bench {
         assert!(self.mmu().is_consistent(self.switch.buffer()));
     }
 
-    /// Of so many lossless packets by a port: which one paused first, and which was lost first; from 1.
+    /// Sends `count` lossless packets by the ports in turn. Returns the numbers, from 1, of the packets
+    /// that caused a pause, and of the first one lost.
     fn fill(&mut self, ports: &[usize], bytes: u16, count: usize) -> (Vec<usize>, Option<usize>) {
         let (mut pauses, mut lost) = (Vec::new(), None);
         for number in 1..=count {
@@ -127,7 +128,7 @@ impl Bench {
         (pauses, lost)
     }
 
-    /// How many of so many lossy packets by port 0 stay.
+    /// Returns how many of `count` lossy packets by port 0 are stored.
     fn lossy(&mut self, count: usize) -> usize {
         (0..count).filter(|_| self.arrive(0, LOSSY, 1_000)).count()
     }
@@ -244,7 +245,7 @@ fn r2_a_lossy_burst_has_the_whole_pool() {
     assert_eq!(Bench::new(SONIC, &[]).lossy(70), 24);
 }
 
-/// Filtered lengths after so many departures of twenty packets.
+/// Returns the filtered lengths after each of `count` departures of twenty packets.
 fn filtered(gamma: f64, rules: &str, count: usize) -> Vec<f64> {
     let mut bench = Bench::new(reverie(gamma), &[rules]);
     bench.fill(&[0], 1_000, 20);
@@ -300,8 +301,8 @@ fn r5_congested_queues_share_the_threshold() {
     assert_eq!(threshold, 20_000.0);
 }
 
-/// Lossless packets by port 0 and lossy ones by port 1, two of each in a slot, the lossless ones unless
-/// paused; one of each departs. Mean pool shares of the later half.
+/// Sends lossless packets by port 0 and lossy ones by port 1, two of each in a slot, the lossless ones
+/// unless paused; one of each departs. Returns the mean pool shares of the second half.
 fn shares(alphas: [f64; 2]) -> [f64; 2] {
     let changes = ["buffer_bytes=1861760"];
     let mut bench = Bench::with_alphas(reverie(0.9), alphas, &changes);
@@ -350,7 +351,7 @@ struct Neighbour {
     propagation: Time,
     response: Time,
     packet: u16,
-    /// The packet that the port has just begun to send when it is to send the frame; 0: none.
+    /// Packet that the port has just begun to send when it is to send the frame; 0 for none.
     reverse: u16,
 }
 
@@ -364,8 +365,8 @@ impl Neighbour {
         reverse: 0,
     };
 
-    /// How many packets come after the one that made the queue pause, the largest headroom, and how
-    /// many were lost.
+    /// Returns how many packets come after the one that made the queue pause, the largest headroom, and
+    /// how many packets were lost.
     fn after_the_trigger(self, changes: &[&str]) -> (usize, u64, u64) {
         let mut bench = Bench::new(SONIC, changes);
         let packet = self.rate.transmission_time(u64::from(self.packet));
@@ -412,8 +413,8 @@ fn w2_a_packet_has_just_begun_on_the_reverse_link() {
 }
 
 proptest! {
-    /// W1 and W2 for any line and any packets: what is needed is never used up, and a byte less than what
-    /// is used loses exactly one packet.
+    /// W1 and W2 for any line and any packets: the computed headroom is never exceeded, and one byte
+    /// less than the used headroom loses exactly one packet.
     #[test]
     fn a_byte_less_than_what_comes_loses_one_packet(
         gbps in 1u64..=400,
@@ -451,7 +452,7 @@ proptest! {
         prop_assert_eq!(with(neighbour, used), (after, used, 0));
         let (again, _, lost) = with(neighbour, used - 1);
         prop_assert_eq!((again, lost), (after, 1));
-        // The formula is met up to a packet, and to what rounded times of so many packets add up to.
+        // The formula is tight up to a packet and the rounding of this many packet times.
         neighbour.reverse = packet;
         let (_, used, _) = with(neighbour, needed);
         let slack = u64::from(packet) + needed / 1_000 + 2;
@@ -499,7 +500,7 @@ fn marks_follow_the_length_left_behind() {
     }
 }
 
-/// A paused priority waits, and others of the port go on in turn.
+/// A paused priority waits, and the others of the port continue in turn.
 #[test]
 fn a_paused_queue_waits_alone() {
     let mut bench = Bench::new(SONIC, &[]);
@@ -535,7 +536,7 @@ fn a_paused_queue_waits_alone() {
     assert_eq!((bench.mmu().stored, bench.sending[1]), ([0, 0], None));
 }
 
-/// The counters have the property whatever comes, goes and is paused.
+/// The counters add up, whatever arrives, leaves and is paused.
 #[test]
 fn counters_add_up_whatever_happens() {
     for (number, sharing) in [SONIC, Sharing::SonicAbm, reverie(0.9), reverie(0.999_999)]
@@ -582,7 +583,8 @@ fn counters_add_up_whatever_happens() {
     }
 }
 
-/// By nearest rank, the upper edge of a bin of 1/512 and at most the largest, as the whole buffer has it.
+/// Percentiles are by nearest rank: the upper edge of a bin of 1/512 and at most the largest use, as
+/// for the whole buffer.
 #[test]
 fn what_classes_take_has_the_percentiles_of_occupancy() {
     let mut used = ClassUse::new(512);

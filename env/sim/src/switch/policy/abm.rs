@@ -157,8 +157,8 @@ fn headroom_bytes(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<u64,
 /// Accepts iff `q < T`, `T = α_p · (1/n_p) · (B - Q) · μ/b`, with one α for all unscheduled
 /// packets.
 ///
-/// `n_p` is the number of congested queues of the priority and `μ/b` the share of its line that the
-/// queue gets. Both are measured periodically. The headroom is not part of `B` and `Q`.
+/// `n_p` is the number of congested queues of the priority and `μ/b` the queue's share of its line.
+/// Both are measured periodically. The headroom is not part of `B` and `Q`.
 #[derive(Clone, Debug)]
 pub struct ActiveBufferManagement {
     /// α_p of every queue.
@@ -169,7 +169,7 @@ pub struct ActiveBufferManagement {
 }
 
 impl ActiveBufferManagement {
-    /// The policy for an empty switch: no queue is congested, and each has its line to itself.
+    /// Creates the policy for an empty switch: no queue is congested, and each has its line to itself.
     ///
     /// # Panics
     /// When `config.alphas` does not have one α per priority.
@@ -186,7 +186,7 @@ impl ActiveBufferManagement {
         }
     }
 
-    /// `B - Q` of the rule: the free bytes of the shared pool.
+    /// Returns `B - Q` of the rule: the free bytes of the shared pool.
     #[inline]
     fn free(&self, view: View<'_>) -> u64 {
         match &self.headroom {
@@ -195,7 +195,7 @@ impl ActiveBufferManagement {
         }
     }
 
-    /// Decides with a headroom. `below` is the answer of the threshold.
+    /// Decides with a headroom. `below` is the answer of the threshold test.
     #[cold]
     fn with_headroom(&mut self, below: bool, free: u64, packet: PacketView) -> Verdict {
         let fits = below && packet.bytes <= free;
@@ -245,7 +245,7 @@ impl Policy for ActiveBufferManagement {
         }
     }
 
-    /// A packet that is dropped at the head of its queue leaves that without being sent.
+    /// A packet that is dropped at the head leaves its queue without being sent.
     fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
         if !matches!(loss, Loss::PushedOut | Loss::Head) {
             return;
@@ -256,13 +256,13 @@ impl Policy for ActiveBufferManagement {
         }
     }
 
-    /// The threshold of scheduled packets.
+    /// Returns the threshold of scheduled packets.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
         let alpha = self.alphas[queue] * self.shares.factor(queue);
         Some(floor_u64(alpha * self.free(view) as f64))
     }
 
-    /// The factor of `B - Q`: the α with which Dynamic Threshold would have the same threshold.
+    /// Returns the factor of `B - Q`: the α with which Dynamic Threshold would have the same threshold.
     fn alpha(&self, queue: usize) -> Option<f64> {
         Some(self.alphas[queue] * self.shares.factor(queue))
     }

@@ -62,7 +62,7 @@ pub(super) static DEFINITION: Definition = Definition {
     },
 };
 
-/// The forest that the arguments name, or an error message.
+/// Returns the forest that the arguments name, or an error message.
 fn oracle(arguments: &Arguments<'_>) -> Result<Forest, String> {
     if arguments.text("oracle") == Some("perfect") {
         return Err(
@@ -102,8 +102,8 @@ struct Flips {
 }
 
 impl Flips {
-    /// Whether to invert the prediction of the current arrival. The answer depends on the number of
-    /// the arrival only, not on the number of predictions so far.
+    /// Returns true if the prediction of the current arrival is to be inverted. The answer depends on
+    /// the number of the arrival only, not on the number of predictions so far.
     fn flips(&self) -> bool {
         let mut stream = rng::stream(self.seed, "credence flip", self.arrivals);
         rng::uniform(&mut stream) < self.probability
@@ -111,7 +111,7 @@ impl Flips {
 }
 
 impl Credence {
-    /// The policy for the switch of `scenario`, with empty queues.
+    /// Creates the policy for the switch of `scenario`, with empty queues.
     pub fn new(scenario: &Scenario, forest: Forest) -> Credence {
         let queues_per_port = scenario.queues_per_port as usize;
         Credence {
@@ -133,7 +133,7 @@ impl Credence {
         self
     }
 
-    /// The virtual queues.
+    /// Returns the virtual queues.
     pub fn virtual_queues(&self) -> &VirtualQueues {
         &self.queues
     }
@@ -147,7 +147,7 @@ impl Credence {
     }
 }
 
-/// Whether every queue is shorter than `B/N`.
+/// Returns true if every queue is shorter than `B/N`.
 #[inline]
 fn all_short(view: View<'_>) -> bool {
     let lengths = view.buffer.queues();

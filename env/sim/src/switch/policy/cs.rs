@@ -25,14 +25,15 @@ pub(super) static UNLIMITED: Definition = Definition {
     },
     build: |_, scenario| {
         Ok(match scenario.has_lossless() {
-            // Pauses and marks are those of a switch that counts at both sides, and there are no pauses.
+            // Pauses and marks are those of a switch that counts at both sides. With this α there are
+            // no pauses.
             true => ManagedMemory::dynamic_threshold(1e6).into(),
             false => CompleteSharing.into(),
         })
     },
 };
 
-/// Accepts whatever fits: `Q + L <= B`.
+/// Accepts every packet that fits: `Q + L <= B`.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct CompleteSharing;
 

@@ -28,7 +28,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What a value must be, for error messages.
+    /// Returns a description of valid values, for error messages.
     pub fn expected(self) -> String {
         match self {
             Kind::Positive => "a number above 0".to_owned(),
@@ -42,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// Whether the text is a value of this kind.
+    /// Returns true if the text is a value of this kind.
     pub fn accepts(self, text: &str) -> bool {
         let number = || text.parse::<f64>().ok().filter(|value| value.is_finite());
         match self {
@@ -57,7 +57,7 @@ impl Kind {
         }
     }
 
-    /// The canonical text of a value: equal values have the same text.
+    /// Returns the canonical text of a value: equal values have the same text.
     pub(crate) fn canonical(self, text: &str) -> String {
         match self {
             Kind::Positive | Kind::Fraction => text
@@ -78,15 +78,15 @@ impl Kind {
 /// A parameter of a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct ParameterInfo {
-    /// Its key.
+    /// Key of the parameter.
     pub name: &'static str,
     /// The default value, or a description of how the default is derived.
     pub default: &'static str,
-    /// The kind of its values.
+    /// Kind of the parameter's values.
     pub kind: Kind,
-    /// What a search tries of it.
+    /// Values of the parameter that a search tries.
     pub search: Search,
-    /// What it means, with its unit.
+    /// Meaning of the parameter, with its unit.
     pub meaning: &'static str,
 }
 
@@ -108,18 +108,18 @@ pub enum Deployment {
 /// The description of a policy, for listings.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyInfo {
-    /// Its name.
+    /// Name of the policy.
     pub name: &'static str,
     /// A description in one line.
     pub summary: &'static str,
     /// The admission rule, with `q_i` bytes in the queue, `Q` bytes in the buffer of `B` bytes, a
     /// packet of `L` bytes, and `N` ports.
     pub rule: &'static str,
-    /// The publication that it comes from.
+    /// Publication that the policy comes from.
     pub source: &'static str,
-    /// The kind of switch that can run it.
+    /// Kind of switch that can run the policy.
     pub deployment: Deployment,
-    /// Its parameters.
+    /// Parameters of the policy.
     pub parameters: &'static [ParameterInfo],
 }
 
@@ -128,8 +128,8 @@ pub struct PolicyInfo {
 pub struct Definition {
     /// The description.
     pub info: PolicyInfo,
-    /// Builds the policy for the switch of the scenario. The error message says which parameter is
-    /// wrong and what would be right.
+    /// Builds the policy for the switch of the scenario. The error message names the wrong parameter
+    /// and a valid alternative.
     pub build: fn(&Arguments<'_>, &Scenario) -> Result<AnyPolicy, String>,
 }
 
@@ -148,7 +148,7 @@ impl<'a> Arguments<'a> {
         Arguments { parameters, given }
     }
 
-    /// The text of a parameter: the given value or a constant default. `None` for a derived
+    /// Returns the text of a parameter: the given value or a constant default. `None` for a derived
     /// default.
     pub fn text(&self, name: &str) -> Option<&'a str> {
         let given = self.given.iter().find(|(key, _)| *key == name);
@@ -161,7 +161,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// All parameters with their defaults.
+    /// Returns all parameters with their defaults.
     pub(crate) fn defaults(info: &PolicyInfo) -> Arguments<'static> {
         Arguments {
             parameters: info.parameters,
@@ -169,18 +169,18 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Whether a parameter has another value than its default.
+    /// Returns true if a parameter has another value than its default.
     pub fn is_given(&self, name: &str) -> bool {
         self.given.iter().any(|(key, _)| *key == name)
     }
 
-    /// The value of a parameter whose default may be derived: `None` where the derived default
+    /// Returns the value of a parameter whose default may be derived: `None` if the derived default
     /// applies.
     pub fn optional<T: FromStr>(&self, name: &str) -> Option<T> {
         self.text(name)?.parse().ok()
     }
 
-    /// The value of a parameter whose default is a constant.
+    /// Returns the value of a parameter whose default is a constant.
     ///
     /// # Panics
     /// When the policy has no such parameter, its default is derived, or `T` is not its type.
@@ -189,14 +189,14 @@ impl<'a> Arguments<'a> {
         value.unwrap_or_else(|| panic!("parameter {name} has no constant default"))
     }
 
-    /// The value of a parameter that is a time in microseconds; `None` where the derived default
+    /// Returns the value of a parameter that is a time in microseconds; `None` if the derived default
     /// applies.
     pub fn microseconds(&self, name: &str) -> Option<Time> {
         let us: f64 = self.optional(name)?;
         Some(Time::from_secs_f64(us * 1e-6))
     }
 
-    /// Numbers separated by `/`; `None` where the derived default applies.
+    /// Returns numbers separated by `/`; `None` if the derived default applies.
     pub fn numbers(&self, name: &str) -> Option<Vec<f64>> {
         let parts = self.text(name)?.split('/');
         parts.map(|part| part.parse().ok()).collect()

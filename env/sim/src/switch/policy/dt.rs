@@ -69,7 +69,7 @@ pub struct DynamicThresholds {
 }
 
 impl DynamicThresholds {
-    /// The same α for so many queues, to be changed for each.
+    /// Creates the policy with the same α for `queues` queues, to be changed for each.
     pub fn new(alpha: f64, queues: usize) -> DynamicThresholds {
         DynamicThresholds {
             alphas: vec![alpha; queues].into_boxed_slice(),

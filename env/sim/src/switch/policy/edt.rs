@@ -53,7 +53,7 @@ pub(super) static DEFINITION: Definition = Definition {
         ],
     },
     build: |arguments, scenario| {
-        // Each queue has the α of the scenario, if that gives one, and what follows from it.
+        // Each queue has the scenario's α, if there is one, and the parameters that follow from it.
         let given = scenario.queue_alpha.values();
         let alphas: Vec<f64> = match given {
             [] => vec![arguments.value("alpha"); scenario.queue_count()],
@@ -143,7 +143,7 @@ pub struct EnhancedDynamicThreshold {
 }
 
 impl EnhancedDynamicThreshold {
-    /// The policy with all ports controlled and all timers started at time zero.
+    /// Creates the policy with all ports controlled and all timers started at time zero.
     pub fn new(config: EnhancedDynamicThresholdConfig, ports: usize) -> Self {
         Self::of_queues(std::iter::repeat_n(config, ports))
     }
@@ -166,7 +166,7 @@ impl EnhancedDynamicThreshold {
         }
     }
 
-    /// Whether `port` is in the uncontrolled state, as of the last event.
+    /// Returns true if `port` is in the uncontrolled state, as of the last event.
     pub fn is_uncontrolled(&self, port: usize) -> bool {
         self.ports[port].uncontrolled
     }

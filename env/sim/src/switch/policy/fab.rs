@@ -92,12 +92,12 @@ pub struct FlowAwareBuffer {
     alphas: Box<[f64]>,
     /// Wire bytes since the flow was last idle.
     sent: FlowTable<u64>,
-    /// The last arrival was one of the first bytes of its flow.
+    /// True if the last arrival was one of the first bytes of its flow.
     short: bool,
 }
 
 impl FlowAwareBuffer {
-    /// The policy before the first packet.
+    /// Creates the policy in its state before the first packet.
     pub fn new(config: FlowAwareConfig, queues: usize) -> FlowAwareBuffer {
         FlowAwareBuffer {
             config,
@@ -107,7 +107,7 @@ impl FlowAwareBuffer {
         }
     }
 
-    /// The parameters that it was built with.
+    /// Returns the parameters that the policy was built with.
     pub fn config(&self) -> FlowAwareConfig {
         self.config
     }
@@ -143,7 +143,7 @@ impl Policy for FlowAwareBuffer {
         }
     }
 
-    /// Those of control records: a flow's first bytes and its idle time.
+    /// Returns the constants of control records: a flow's first bytes and its idle time.
     fn constants(&self) -> Vec<(&'static str, String)> {
         let FlowAwareConfig {
             alpha_short,
@@ -158,12 +158,12 @@ impl Policy for FlowAwareBuffer {
         ]
     }
 
-    /// The threshold of long flows.
+    /// Returns the threshold of long flows.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
         Some(floor_u64(self.alphas[queue] * view.buffer.free() as f64))
     }
 
-    /// The α of long flows.
+    /// Returns the α of long flows.
     fn alpha(&self, queue: usize) -> Option<f64> {
         Some(self.alphas[queue])
     }
@@ -175,7 +175,7 @@ impl Policy for FlowAwareBuffer {
         true
     }
 
-    /// The first bytes of a flow.
+    /// Returns true for the first bytes of a flow.
     fn spares(&self) -> bool {
         self.short
     }
@@ -195,8 +195,8 @@ mod tests {
         idle: Time::from_ms(5),
     };
 
-    /// Port 0 has as much as `α(B - Q)`, so a long flow has no chance there, and a short one until
-    /// the buffer is all but full.
+    /// Returns a switch whose port 0 holds `α(B - Q)`. A long flow is refused there, and a short one is
+    /// accepted until the buffer is nearly full.
     fn crowded() -> Workbench<FlowAwareBuffer> {
         let mut bench = Workbench::new(FlowAwareBuffer::new(CONFIG, 2), 300_000, 2);
         bench.buffer.store(0, 100_000, Time::ZERO);

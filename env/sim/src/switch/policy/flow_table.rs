@@ -28,7 +28,7 @@ struct Entry<T> {
 const SMALL: usize = 64;
 
 impl<T: Copy + Default> FlowTable<T> {
-    /// An empty table that forgets flows that were idle for longer than `patience`.
+    /// Creates an empty table that forgets flows that were idle for longer than `patience`.
     pub(super) fn new(patience: Time) -> FlowTable<T> {
         FlowTable {
             flows: FxHashMap::default(),
@@ -66,7 +66,7 @@ impl<T: Copy + Default> FlowTable<T> {
         self.next_sweep = now.saturating_add(patience);
     }
 
-    /// Flows in the table.
+    /// Returns the number of flows in the table.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.flows.len()

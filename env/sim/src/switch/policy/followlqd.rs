@@ -30,14 +30,14 @@ pub struct FollowLqd {
 }
 
 impl FollowLqd {
-    /// The policy with empty virtual queues.
+    /// Creates the policy with empty virtual queues.
     pub fn new(ports: usize, queues_per_port: usize) -> FollowLqd {
         FollowLqd {
             queues: VirtualQueues::new(ports, queues_per_port),
         }
     }
 
-    /// The virtual queues.
+    /// Returns the virtual queues.
     pub fn virtual_queues(&self) -> &VirtualQueues {
         &self.queues
     }
@@ -86,7 +86,7 @@ mod tests {
     use crate::switch::policy::workbench::Workbench;
     use crate::units::Time;
 
-    /// A line that has nothing to send drains its virtual queue, 125 B in a microsecond, also where the
+    /// A line that has nothing to send drains its virtual queue, 125 B in a microsecond, even if the
     /// last packet was dropped at the head.
     #[test]
     fn the_virtual_queue_drains_when_nothing_is_left_to_send() {

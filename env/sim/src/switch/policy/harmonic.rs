@@ -29,21 +29,21 @@ pub struct Harmonic {
 }
 
 impl Harmonic {
-    /// The policy for a switch with this number of queues.
+    /// Creates the policy for a switch with this number of queues.
     pub fn new(queues: usize) -> Harmonic {
         Harmonic {
             harmonic_number: (1..=queues).map(|k| 1.0 / k as f64).sum(),
         }
     }
 
-    /// The bound on the longest queue, `B/H_N`, bytes.
+    /// Returns the bound on the longest queue, `B/H_N`, bytes.
     #[inline]
     fn longest(self, view: View<'_>) -> f64 {
         view.buffer.capacity() as f64 / self.harmonic_number
     }
 
-    /// Whether the queues between `length` and `longer`, which the arrival at `queue` overtakes,
-    /// keep within their bounds.
+    /// Returns true if the queues between `length` and `longer`, which the arrival at `queue`
+    /// overtakes, keep within their bounds.
     #[cold]
     fn overtaken_fit(self, view: View<'_>, queue: usize, longer: u64) -> bool {
         let lengths = view.buffer.queues();
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::switch::policy::workbench::Workbench;
 
-    /// The theorem, said of the lengths in descending order.
+    /// Returns true if the lengths, in descending order, satisfy the theorem.
     fn within_bounds(lengths: &[u64], capacity: u64) -> bool {
         let harmonic_number: f64 = (1..=lengths.len()).map(|k| 1.0 / k as f64).sum();
         let mut lengths = lengths.to_vec();
@@ -100,7 +100,7 @@ mod tests {
         places.all(|(&length, k)| length as f64 * f64::from(k) <= capacity as f64 / harmonic_number)
     }
 
-    /// Arrivals of such sizes and departures.
+    /// Generates arrivals of these sizes and departures.
     fn events(sizes: impl Strategy<Value = u64>) -> impl Strategy<Value = Vec<(usize, u64, bool)>> {
         let event = (any::<usize>(), sizes, prop::bool::weighted(0.3));
         prop::collection::vec(event, 1..400)
@@ -125,7 +125,7 @@ mod tests {
             }
         }
 
-        /// Whatever keeps the bound is accepted.
+        /// A packet that keeps the bound is accepted.
         #[test]
         fn a_packet_is_refused_only_for_the_bound(
             queues in 1_usize..20,
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn lengths_of_three_queues() {
-        // H_3 = 11/6: the longest may have 6,000 bytes, the second 3,000, the third 2,000.
+        // H_3 = 11/6: the longest queue may have 6,000 bytes, the second 3,000, the third 2,000.
         let mut bench = Workbench::new(Harmonic::new(3), 11_000, 3);
         assert_eq!(bench.policy.threshold(bench.view(), 0), Some(6_000));
         for _ in 0..6 {
@@ -168,7 +168,7 @@ mod tests {
     fn a_long_packet_does_not_push_another_queue_beyond_its_bound() {
         let mut bench = Workbench::new(Harmonic::new(3), 11_000, 3);
         assert!(bench.accepts(0, 4_000));
-        // Within 6,000, but then queue 0 would be second with more than 3,000.
+        // The packet is within 6,000, but then queue 0 would be second with more than 3,000.
         assert!(!bench.accepts(1, 6_000));
         assert!(bench.accepts(1, 3_000));
     }

@@ -222,7 +222,7 @@ pub struct IntelligentBuffer {
 }
 
 impl IntelligentBuffer {
-    /// The policy with an empty elephant trap and the initial fair share for every queue.
+    /// Creates the policy with an empty elephant trap and the initial fair share for every queue.
     ///
     /// # Panics
     /// When the interval is zero.
@@ -241,7 +241,7 @@ impl IntelligentBuffer {
         }
     }
 
-    /// The fair share Mfair of a queue as of its last event, bytes per interval.
+    /// Returns the fair share Mfair of a queue as of its last event, bytes per interval.
     pub fn fair_share(&self, queue: usize) -> f64 {
         self.queues[queue].share.bytes()
     }
@@ -316,7 +316,7 @@ impl Policy for IntelligentBuffer {
         }
     }
 
-    /// The threshold of Dynamic Threshold.
+    /// Returns the threshold of Dynamic Threshold.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
         Some(floor_u64(self.queues[queue].alpha * view.buffer.free() as f64))
     }

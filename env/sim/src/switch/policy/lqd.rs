@@ -41,7 +41,8 @@ impl Policy for LongestQueueDrop {
     }
 }
 
-/// The longest queue, with `bytes` added to queue `own`. Of several it is `own`, else the first.
+/// Returns the longest queue, with `bytes` added to queue `own`. Of equal ones it is `own`, else the
+/// first.
 #[inline]
 pub(super) fn longest_with(lengths: &[u64], own: usize, bytes: u64) -> usize {
     let (mut longest, mut most) = (own, lengths[own] + bytes);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{AnyPolicy, Loss, Management, PacketView, Policy, Verdict, View};
 use crate::convert::floor_u64;
 
-/// When a decision of the control loop is due.
+/// Rule for when a decision of the control loop is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TriggerMode {
@@ -24,7 +24,7 @@ pub enum TriggerMode {
 }
 
 impl TriggerMode {
-    /// Its name in files.
+    /// Returns the name used in files.
     pub fn name(self) -> &'static str {
         match self {
             TriggerMode::CumulativeEvent => "cumulative-event",
@@ -34,7 +34,7 @@ impl TriggerMode {
     }
 }
 
-/// Why a decision is due.
+/// Reason why a decision is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TriggerCause {
     /// The excess volume of a port reached β (paper, Eq. 5).
@@ -48,7 +48,7 @@ pub enum TriggerCause {
 }
 
 impl TriggerCause {
-    /// Its name in control records.
+    /// Returns the name used in control records.
     pub fn name(self) -> &'static str {
         match self {
             TriggerCause::Excess => "excess",
@@ -62,14 +62,14 @@ impl TriggerCause {
 /// Volumes of one port since the last decision, wire bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct PortVolumes {
-    /// Enqueued.
+    /// Enqueued bytes.
     pub enqueued: u64,
-    /// Lost: dropped on arrival or pushed out.
+    /// Lost bytes: dropped on arrival or pushed out.
     pub dropped: u64,
-    /// Arrived minus departed, never below zero: clamped after every event, so that draining an old
-    /// queue earns no credit. A packet that is pushed out does not change it.
+    /// Arrived minus departed bytes, never below zero: clamped after every event, so that draining an
+    /// old queue earns no credit. A packet that is pushed out does not change it.
     pub excess: u64,
-    /// The safeguard's count of lost bytes.
+    /// Lost bytes counted by the safeguard.
     pub guarded_drops: u64,
 }
 
@@ -87,16 +87,16 @@ pub struct NeuralDynamicThreshold {
     volumes: Vec<PortVolumes>,
     guard_armed: bool,
     suspended: bool,
-    /// Decisions wait, although triggers fire.
+    /// True if decisions wait, although triggers fire.
     held: bool,
     fired: Option<TriggerCause>,
     queues_per_port: usize,
-    /// Admits packets in place of Dynamic Threshold.
+    /// Policy that admits packets instead of Dynamic Threshold.
     heuristic: Option<Box<AnyPolicy>>,
 }
 
 impl NeuralDynamicThreshold {
-    /// α = 1 on every port. `sensitivity` is β, `safe_line` γ, both in bytes.
+    /// Creates the policy with α = 1 on every port. `sensitivity` is β, `safe_line` γ, both in bytes.
     pub fn new(ports: usize, sensitivity: u64, safe_line: u64, mode: TriggerMode) -> Self {
         NeuralDynamicThreshold {
             mode,
@@ -113,8 +113,8 @@ impl NeuralDynamicThreshold {
         }
     }
 
-    /// For a switch whose ports have several queues. All queues of a port have its α, and its
-    /// counters are sums over them.
+    /// Adapts the policy to a switch whose ports have several queues. All queues of a port have its α,
+    /// and its counters are sums over them.
     #[must_use]
     pub fn with_queues_per_port(self, queues_per_port: usize) -> Self {
         NeuralDynamicThreshold {
@@ -153,13 +153,13 @@ impl NeuralDynamicThreshold {
         }
     }
 
-    /// The trigger that has fired and waits for a decision, if any.
+    /// Returns the trigger that has fired and waits for a decision, if any.
     #[inline]
     pub fn fired(&self) -> Option<TriggerCause> {
         self.fired
     }
 
-    /// Volumes of a port since the last decision.
+    /// Returns the volumes of a port since the last decision.
     ///
     /// # Panics
     /// When there is no such port.
@@ -167,7 +167,7 @@ impl NeuralDynamicThreshold {
         self.volumes[port]
     }
 
-    /// Every port's index into [`ALPHAS`].
+    /// Returns every port's index into [`ALPHAS`].
     pub fn indices(&self) -> &[u8] {
         &self.indices
     }
@@ -185,7 +185,7 @@ impl NeuralDynamicThreshold {
         self.volumes.fill(PortVolumes::default());
     }
 
-    /// Puts new α in force on all ports and lets triggers fire again.
+    /// Sets a new α for every port and lets triggers fire again.
     ///
     /// # Panics
     /// When there is not one index per port.
@@ -201,13 +201,13 @@ impl NeuralDynamicThreshold {
         self.suspended = true;
     }
 
-    /// Makes decisions wait until [`release`](NeuralDynamicThreshold::release). Triggers fire as ever, and
-    /// the first one makes a decision due then.
+    /// Makes decisions wait until [`release`](NeuralDynamicThreshold::release). Triggers still fire,
+    /// and the first one then makes a decision due.
     pub fn hold(&mut self) {
         self.held = true;
     }
 
-    /// Ends a [`hold`](NeuralDynamicThreshold::hold) and returns whether a decision is due.
+    /// Ends a [`hold`](NeuralDynamicThreshold::hold) and returns true if a decision is due.
     pub fn release(&mut self) -> bool {
         self.held = false;
         self.decision_due()
@@ -291,7 +291,7 @@ impl Policy for NeuralDynamicThreshold {
         let volumes = &mut self.volumes[port];
         volumes.dropped += bytes;
         volumes.guarded_drops += bytes;
-        // What was enqueued has been added already.
+        // Enqueued bytes have been added already.
         if !matches!(loss, Loss::PushedOut | Loss::Head) {
             volumes.excess += bytes;
         }
@@ -335,7 +335,7 @@ impl Policy for NeuralDynamicThreshold {
             .map(|alpha| floor_u64(alpha * view.buffer.free() as f64))
     }
 
-    /// The decided α of the queue's port.
+    /// Returns the decided α of the queue's port.
     fn alpha(&self, queue: usize) -> Option<f64> {
         let port = queue / self.queues_per_port;
         Some(ALPHAS[usize::from(self.indices[port])])

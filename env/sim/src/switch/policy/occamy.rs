@@ -191,7 +191,8 @@ mod tests {
     use super::*;
     use crate::switch::policy::workbench::Workbench;
 
-    /// A packet that queue management drops at the head is read from memory as one that is pushed out.
+    /// A packet that queue management drops at the head is read from memory like one that is pushed
+    /// out.
     #[test]
     fn drops_at_the_head_take_bandwidth() {
         let budget = Budget::new(1.0, 50_000, &Scenario::default());

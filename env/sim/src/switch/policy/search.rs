@@ -2,7 +2,7 @@
 
 use crate::scenario::Scenario;
 
-/// A bound of a search, or where it starts.
+/// A bound or the start of a search.
 #[derive(Clone, Copy, Debug)]
 pub enum Bound {
     /// This value.
@@ -11,16 +11,16 @@ pub enum Bound {
     Buffer(f64),
     /// This share of B/N, bytes.
     Queue(f64),
-    /// So many full packets, bytes.
+    /// This many full packets, bytes.
     Packets(f64),
-    /// So many microseconds at 1 Gbit/s, in inverse proportion to the rate.
+    /// This many microseconds at 1 Gbit/s, in inverse proportion to the rate.
     LineTime(f64),
-    /// So many bytes at 1 Gbit/s, in proportion to the rate.
+    /// This many bytes at 1 Gbit/s, in proportion to the rate.
     LineBytes(f64),
 }
 
 impl Bound {
-    /// The value in a scenario.
+    /// Returns the value in a scenario.
     pub fn value(self, scenario: &Scenario) -> f64 {
         let buffer = scenario.buffer_bytes as f64;
         let gigabits = scenario.rate_bps as f64 / 1e9;
@@ -35,50 +35,50 @@ impl Bound {
     }
 }
 
-/// How the steps of a search are measured.
+/// Scale on which the steps of a search are measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scale {
-    /// By ratios.
+    /// Steps are ratios.
     Log,
-    /// By differences.
+    /// Steps are differences.
     Linear,
 }
 
-/// The numbers that a search tries; whole ones where the kind of the parameter is whole.
+/// The numbers that a search tries; whole numbers if the parameter is whole.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchRange {
-    /// The least.
+    /// The smallest value.
     pub low: Bound,
-    /// The most.
+    /// The largest value.
     pub high: Bound,
     /// The scale.
     pub scale: Scale,
-    /// Where a search starts if the default is derived and so has no number: about there. `None` for the
+    /// Approximate start of a search if the default is derived and so has no number. `None` for the
     /// middle of the range.
     pub derived: Option<Bound>,
 }
 
-/// What a search tries of a parameter.
+/// The values of a parameter that a search tries.
 #[derive(Clone, Copy, Debug)]
 pub enum Search {
-    /// Only what is given: seeds, paths, lists, and switches between different policies.
+    /// Only the given value: for seeds, paths, lists, and switches between different policies.
     Fixed,
     /// Numbers of a range.
     Range(SearchRange),
     /// Every word of a choice.
     Words,
-    /// Every word of a choice between dropping and marking where the switch of the scenario marks by
-    /// itself, so that its hosts are known to use ECN (RFC 3168). Elsewhere only what is given.
+    /// Every word of a choice between dropping and marking, if the switch of the scenario marks by
+    /// itself, so that its hosts are known to use ECN (RFC 3168). Otherwise only the given value.
     Marking,
 }
 
 impl Search {
-    /// Numbers on a log scale.
+    /// Returns numbers on a log scale.
     pub(in crate::switch) const fn log(low: f64, high: f64) -> Search {
         Search::log_to(low, Bound::Value(high))
     }
 
-    /// Numbers on a log scale up to a bound of the scenario.
+    /// Returns numbers on a log scale up to a bound of the scenario.
     pub(in crate::switch) const fn log_to(low: f64, high: Bound) -> Search {
         Search::Range(SearchRange {
             low: Bound::Value(low),
@@ -88,7 +88,7 @@ impl Search {
         })
     }
 
-    /// The same with another least value.
+    /// Returns the same search with another smallest value.
     pub(in crate::switch) const fn at_least(self, low: Bound) -> Search {
         match self {
             Search::Range(range) => Search::Range(SearchRange { low, ..range }),
@@ -96,7 +96,7 @@ impl Search {
         }
     }
 
-    /// The same, with where the search starts in place of a derived default.
+    /// Returns the same search with this start instead of a derived default.
     pub(in crate::switch) const fn from(self, derived: Bound) -> Search {
         match self {
             Search::Range(range) => Search::Range(SearchRange {

@@ -43,7 +43,7 @@ pub(super) static DEFINITION: Definition = Definition {
 /// pool, else O(queues).
 #[derive(Clone, Copy, Debug)]
 pub struct MinimumAllocation {
-    /// Reserved for each queue, bytes; at most `B/N`.
+    /// Bytes reserved for each queue; at most `B/N`.
     pub reserved: u64,
 }
 
@@ -53,7 +53,7 @@ impl MinimumAllocation {
         view.buffer.capacity().saturating_sub(reserved)
     }
 
-    /// Used bytes of the pool.
+    /// Returns the used bytes of the pool.
     fn pooled(&self, view: View<'_>) -> u64 {
         let beyond = |length: &u64| length.saturating_sub(self.reserved);
         view.buffer.queues().iter().map(beyond).sum()

@@ -27,7 +27,7 @@ pub(super) static DEFINITION: Definition = Definition {
     },
 };
 
-/// As [`DEFINITION`], with the factors of ABM.
+/// SONiC's Dynamic Threshold with the factors of ABM.
 pub(super) static WITH_ABM: Definition = Definition {
     info: PolicyInfo {
         name: "sonic-abm",
@@ -101,13 +101,13 @@ const ALPHA_EGRESS: ParameterInfo = ParameterInfo {
     meaning: "control factor of egress queues of lossy packets, above 0",
 };
 
-/// A policy that says how the buffer is managed, in place of answering for every packet: the switch then
+/// A policy that configures the memory management instead of deciding on every packet: the switch then
 /// counts at ingress and egress.
 #[derive(Clone, Copy, Debug)]
 pub struct ManagedMemory(pub Management);
 
 impl ManagedMemory {
-    /// SONiC's with the same α at both sides: what Dynamic Threshold is where packets are lossless.
+    /// Returns SONiC's rule with the same α at both sides: Dynamic Threshold for lossless packets.
     pub fn dynamic_threshold(alpha: f64) -> ManagedMemory {
         ManagedMemory(Management {
             sharing: Sharing::Sonic,
@@ -118,7 +118,7 @@ impl ManagedMemory {
 }
 
 impl Policy for ManagedMemory {
-    /// Not asked: the memory management of the switch decides.
+    /// Not called: the memory management of the switch decides.
     fn on_arrival(&mut self, _view: View<'_>, _packet: PacketView) -> Verdict {
         Verdict::Accept
     }
@@ -127,12 +127,12 @@ impl Policy for ManagedMemory {
         Some(self.0)
     }
 
-    /// The switch knows it, since it depends on what came by which port.
+    /// The switch knows the threshold, since it depends on the ports by which packets came.
     fn threshold(&self, _view: View<'_>, _queue: usize) -> Option<u64> {
         None
     }
 
-    /// That of egress queues.
+    /// Returns the α of egress queues.
     fn alpha(&self, _queue: usize) -> Option<f64> {
         Some(self.0.alpha_egress)
     }

@@ -82,7 +82,7 @@ pub struct TrafficAwareConfig {
 }
 
 impl TrafficAwareConfig {
-    /// The paper's parameters: 3 dequeues for underload, `B/N` net enqueues and dequeues of an
+    /// Returns the paper's parameters: 3 dequeues for underload, `B/N` net enqueues and dequeues of an
     /// observation, `2B` dequeues of an absorption, `B/2` drops, in packets of `packet_bytes`.
     pub fn suggested(alpha: f64, buffer_bytes: u64, ports: usize, packet_bytes: u64) -> Self {
         let packets = |bytes: u64| {
@@ -160,7 +160,7 @@ pub struct TrafficAwareThreshold {
 }
 
 impl TrafficAwareThreshold {
-    /// The policy with all ports in the normal state.
+    /// Creates the policy with all ports in the normal state.
     pub fn new(config: TrafficAwareConfig, ports: usize) -> Self {
         let normal = Port {
             alpha: config.alpha,
@@ -178,7 +178,7 @@ impl TrafficAwareThreshold {
         }
     }
 
-    /// The state of `port`, as of its last event.
+    /// Returns the state of `port`, as of its last event.
     pub fn state(&self, port: usize) -> TrafficState {
         self.ports[port].state
     }
@@ -236,7 +236,7 @@ impl Policy for TrafficAwareThreshold {
         }
         port.enqueues += 1;
         if port.enqueues >= self.config.burst_enqueues {
-            // Both counters stand still until the absorption is over.
+            // Both counters stay at zero until the absorption is over.
             port.enqueues = 0;
             port.observed = 0;
             self.enter(packet.queue, TrafficState::Absorption);

@@ -1,4 +1,4 @@
-//! A buffer and a policy without a network, for tests: the test says what arrives and leaves.
+//! A buffer and a policy without a network, for tests: the test drives arrivals and departures.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use super::{Loss, PacketView, Policy, Verdict, View};
 use crate::switch::SharedBuffer;
 use crate::units::{Rate, Time};
 
-/// A switch of which only the buffer is there.
+/// A switch reduced to its buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Workbench<P> {
     pub(crate) policy: P,
@@ -17,7 +17,7 @@ pub(crate) struct Workbench<P> {
 }
 
 impl<P: Policy> Workbench<P> {
-    /// An empty buffer of `capacity` bytes and a queue for each of `ports` ports at 1 Gbit/s.
+    /// Creates an empty buffer of `capacity` bytes and a queue for each of `ports` ports at 1 Gbit/s.
     pub(crate) fn new(policy: P, capacity: u64, ports: usize) -> Workbench<P> {
         Workbench {
             policy,
@@ -28,7 +28,7 @@ impl<P: Policy> Workbench<P> {
         }
     }
 
-    /// What the policy sees now.
+    /// Returns the current view of the policy.
     pub(crate) fn view(&self) -> View<'_> {
         View {
             buffer: &self.buffer,
@@ -37,7 +37,7 @@ impl<P: Policy> Workbench<P> {
         }
     }
 
-    /// A packet arrives; why it is lost, if it is.
+    /// Handles an arrival. Returns the reason if the packet is lost.
     pub(crate) fn arrive(&mut self, packet: PacketView) -> Result<(), Loss> {
         let loss = if !self.buffer.fits(packet.bytes) {
             Some(Loss::Full)
@@ -73,19 +73,19 @@ impl<P: Policy> Workbench<P> {
         }
     }
 
-    /// Whether a packet of flow 0 is enqueued.
+    /// Sends a packet of flow 0. Returns true if it is enqueued.
     pub(crate) fn accepts(&mut self, port: usize, bytes: u64) -> bool {
         self.arrive(PacketView::of_port(port, bytes)).is_ok()
     }
 
-    /// The first packet of a queue leaves; false when it has none.
+    /// Lets the first packet of a queue leave. Returns false if there is none.
     pub(crate) fn depart(&mut self, queue: usize) -> bool {
         self.take(queue, |policy, view, packet| {
             policy.on_departure(view, packet);
         })
     }
 
-    /// Queue management drops the first packet of a queue; false when it has none.
+    /// Drops the first packet of a queue, as queue management does. Returns false if there is none.
     pub(crate) fn drop_first(&mut self, queue: usize) -> bool {
         self.take(queue, |policy, view, packet| {
             policy.on_drop(view, packet, Loss::Head);

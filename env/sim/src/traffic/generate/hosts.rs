@@ -17,7 +17,7 @@ struct Racks {
     demand: Demand,
     leaves: u32,
     hosts_per_leaf: u32,
-    /// Leaves whose hosts start flows and ask queries.
+    /// Number of leaves whose hosts start flows and ask queries.
     sending: u32,
 }
 
@@ -31,18 +31,18 @@ impl Racks {
         }
     }
 
-    /// Hosts of a leaf, of those with these numbers.
+    /// Returns the hosts of a leaf that have these numbers.
     fn hosts(&self, leaf: u32, numbers: &Range<u32>) -> Range<u32> {
         let first = leaf * self.hosts_per_leaf;
         first + numbers.start..first + numbers.end
     }
 
-    /// Hosts of all leaves that send, of those with these numbers.
+    /// Returns the hosts with these numbers at all leaves that send.
     fn senders(&self, numbers: &Range<u32>) -> impl Iterator<Item = u32> {
         (0..self.sending).flat_map(|leaf| self.hosts(leaf, numbers))
     }
 
-    /// The leaf of the first `among` that a host's traffic goes to, or comes from.
+    /// Draws the leaf, among the first `among`, that a host's traffic goes to or comes from.
     fn other_leaf(&self, own: u32, among: u32, rng: &mut Xoshiro256PlusPlus) -> u32 {
         match self.demand {
             Demand::Ring => (own + 1) % among,
@@ -53,7 +53,7 @@ impl Racks {
         }
     }
 
-    /// A destination for a flow of `host`, of the hosts with these numbers.
+    /// Draws a destination for a flow of `host`, among the hosts with these numbers.
     fn destination(&self, host: u32, numbers: &Range<u32>, rng: &mut Xoshiro256PlusPlus) -> u32 {
         if self.demand == Demand::Uniform {
             let others = u64::from(self.leaves * self.hosts_per_leaf - 1);
@@ -65,8 +65,8 @@ impl Racks {
         self.hosts(leaf, numbers).start + number
     }
 
-    /// Distinct hosts that answer a query of `host`, of those with these numbers: of one other leaf, or
-    /// of all others where that has not as many.
+    /// Draws distinct hosts with these numbers that answer a query of `host`: from one other leaf, or
+    /// from all others if one has too few.
     fn servers(
         &self,
         host: u32,
@@ -99,10 +99,10 @@ fn small(number: u64) -> u32 {
 
 /// Flows of the same kind that some hosts send.
 struct Class<'a> {
-    /// Of the random streams of its hosts.
+    /// Label of the random streams of the class's hosts.
     stream: &'a str,
     kind: u16,
-    /// Numbers of its hosts at their leaf.
+    /// Numbers of the class's hosts at their leaf.
     numbers: Range<u32>,
     /// Mean time between two flows of a host, seconds.
     gap: f64,
@@ -134,7 +134,7 @@ impl Class<'_> {
     }
 }
 
-/// Flows and answers of all hosts; see [`generate`](super::generate).
+/// Generates flows and answers of all hosts; see [`generate`](super::generate).
 pub(super) fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
     let workload = workload_of(scenario, trace_seed);
     let sizes = workload.distribution();

@@ -40,7 +40,7 @@ impl Port {
     }
 }
 
-/// Flows of one workload towards every active port; see [`generate`](super::generate).
+/// Generates flows of one workload to every active port; see [`generate`](super::generate).
 pub(super) fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
     let workload = workload_of(scenario, trace_seed);
     let sizes = workload.distribution();

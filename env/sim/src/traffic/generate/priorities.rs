@@ -1,4 +1,4 @@
-//! Which queues the flows of a trace use.
+//! Queues of the flows of a trace.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -6,8 +6,8 @@ use crate::rng::{below, stream};
 use crate::scenario::{FlowPriority, Scenario};
 use crate::traffic::Trace;
 
-/// Gives every flow its priority, as `flow_priority`, `incast_priority` and `second_priority` say. Random ones have a
-/// random stream of their own.
+/// Gives every flow its priority, according to `flow_priority`, `incast_priority` and
+/// `second_priority`. Random priorities have a random stream of their own.
 pub(super) fn assign(scenario: &Scenario, trace: &mut Trace) {
     let queues = u8::try_from(scenario.queues_per_port);
     let queues = queues.expect("a valid scenario has at most 8 queues per port");
@@ -34,7 +34,7 @@ pub(super) fn assign(scenario: &Scenario, trace: &mut Trace) {
     }
 }
 
-/// A random one of the queues from 1 on; 0 if there is no other.
+/// Draws a random queue from 1 on; 0 if there is no other.
 fn data_queue(last: u8, rng: &mut Xoshiro256PlusPlus) -> u8 {
     match last {
         0 => 0,

@@ -62,7 +62,7 @@ impl Process {
         };
     }
 
-    /// The sources of the next flows, in the order in which the flows start.
+    /// Draws the sources of the next flows, in the order in which the flows start.
     fn sources(&mut self, scenario: &Scenario) -> Vec<u32> {
         let count = match self.kind {
             Kind::Incast => uniform_in(&mut self.rng, scenario.incast_degree),
@@ -72,7 +72,7 @@ impl Process {
     }
 }
 
-/// Answers to queries and elephants; see [`generate`](super::generate).
+/// Generates answers to queries and elephants; see [`generate`](super::generate).
 pub(super) fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
     let mut rng = stream(trace_seed, "trace", 0);
     let count = log_uniform(&mut rng, scenario.flows) as usize;

@@ -6,7 +6,7 @@ use super::lines::{Line, Lines, Word};
 use super::{ListOptions, plain};
 use crate::traffic::{FlowSpec, Trace, TraceError};
 
-/// The words of a line.
+/// Names of the words in a line.
 const FIELDS: [&str; 6] = ["src", "dst", "priority", "port", "size_bytes", "start_s"];
 /// Nanoseconds of a second as a power of ten.
 const SECONDS: i32 = 9;
@@ -36,7 +36,7 @@ pub(super) fn read(
     Ok(plain(flows))
 }
 
-/// The number of flows on the first line.
+/// Returns the number of flows on the first line.
 fn count(lines: &mut Lines<'_, impl Read>) -> Result<usize, TraceError> {
     let Some(line) = lines.next()? else {
         return Err(lines.error(1, "expected the number of flows, found nothing".to_owned()));

@@ -12,9 +12,9 @@ const NODES: &str = "Nodes";
 const CONNECTIONS: &str = "Connections";
 /// Header lines; the last two may only be 0.
 const HEADER: [&str; 4] = [NODES, CONNECTIONS, "Triggers", "Failures"];
-/// What is known of a connection. `msg` is a number of htsim's own, and not read.
+/// Properties of a connection that are known. `msg` is a number internal to htsim and not read.
 const KEYS: [&str; 5] = ["id", "start", "size", "prio", "msg"];
-/// Parts of a closed loop.
+/// Properties that make a connection part of a closed loop.
 const TRIGGERS: [&str; 3] = ["trigger", "send_done_trigger", "recv_done_trigger"];
 /// Nanoseconds of a picosecond as a power of ten.
 const PICOSECONDS: i32 = -3;
@@ -53,7 +53,7 @@ pub(super) fn read(
     }
 }
 
-/// What was read so far.
+/// Content read so far.
 struct Matrix<'a> {
     options: &'a ListOptions,
     /// The values of the header lines.
@@ -174,7 +174,7 @@ impl Matrix<'_> {
         })
     }
 
-    /// The number of a host, which is one of the nodes.
+    /// Returns the number of a host, which is one of the nodes.
     fn host(&self, line: &Line<'_>, field: &str, word: Word<'_>) -> Result<u32, TraceError> {
         let Some(nodes) = self.header[0] else {
             return Err(line.error(1, format!("no line `{NODES} N` before this connection")));

@@ -6,7 +6,7 @@ use crate::input::{MAX_RECORD, excerpt};
 use crate::traffic::TraceError;
 use crate::units::Time;
 
-/// Powers of ten up to here fit into 128 bits.
+/// Largest power of ten that fits into 128 bits.
 const MAX_POWER: u32 = 38;
 
 /// A word of a line and its column, characters from 1.
@@ -41,7 +41,7 @@ impl<'o, R: Read> Lines<'o, R> {
         }
     }
 
-    /// The next line that has words; `None` at the end.
+    /// Returns the next line that has words; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, TraceError> {
         loop {
             self.bytes.clear();
@@ -76,7 +76,7 @@ impl<'o, R: Read> Lines<'o, R> {
         }))
     }
 
-    /// An error in the line that was read last.
+    /// Returns an error in the line that was read last.
     pub(super) fn error(&self, column: usize, problem: String) -> TraceError {
         TraceError::Place {
             origin: self.origin.to_owned(),
@@ -92,7 +92,7 @@ impl<'a> Line<'a> {
         self.number
     }
 
-    /// The words with their columns.
+    /// Returns the words with their columns.
     pub(super) fn words(&self) -> impl Iterator<Item = Word<'a>> + use<'a> {
         let mut rest = self.text;
         let mut column = 1;
@@ -108,7 +108,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// The column behind the last word.
+    /// Returns the column behind the last word.
     pub(super) fn end(&self) -> usize {
         self.text.trim_ascii_end().chars().count() + 1
     }
@@ -122,7 +122,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The word as a whole number of the range.
+    /// Returns the word as a whole number of the range.
     pub(super) fn whole<T>(
         &self,
         field: &str,
@@ -147,7 +147,7 @@ impl<'a> Line<'a> {
             })
     }
 
-    /// The word as a time in units of 10^`exponent` ns, rounded to whole nanoseconds.
+    /// Returns the word as a time in units of 10^`exponent` ns, rounded to whole nanoseconds.
     pub(super) fn time(
         &self,
         field: &str,
@@ -164,8 +164,9 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A decimal number such as `2`, `2.0005` or `5e-06`, times 10^`exponent`, rounded to the nearest whole
-/// number. Exact, but for digits beyond the 38th. `None` for anything else, and beyond 64 bits.
+/// Returns a decimal number such as `2`, `2.0005` or `5e-06`, times 10^`exponent`, rounded to the
+/// nearest whole number. Exact, except for digits beyond the 38th. `None` for anything else, and beyond
+/// 64 bits.
 pub(in crate::traffic) fn decimal(text: &str, exponent: i32) -> Option<u64> {
     let (number, power) = match text.split_once(['e', 'E']) {
         Some((number, power)) => (number, power.parse::<i16>().ok()?),

@@ -20,23 +20,23 @@ const MAX_RECORD: usize = 64 << 20;
 const MAX_INTERFACES: usize = 65_536;
 /// Type of a block that starts a section of a pcapng file. It is the same in both byte orders.
 const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-/// Type of a Packet Block. Later drafts have an Enhanced Packet Block in its place, but say that it is
-/// still to be read.
+/// Type of a Packet Block. Later drafts replace it with an Enhanced Packet Block, but require that it
+/// can still be read.
 const PACKET_BLOCK: u32 = 2;
-/// Most types of blocks that are counted by themselves.
+/// Most types of blocks that are counted separately.
 const MAX_TYPES: usize = 64;
 /// The magic number of a section, as stored in big-endian order.
 const BIG_ENDIAN_SECTION: [u8; 4] = [0x1a, 0x2b, 0x3c, 0x4d];
 
 /// A packet as captured.
 pub(super) struct Packet<'a> {
-    /// Time of the packet; `None` where the capture does not give it.
+    /// Time of the packet; `None` if the capture does not give it.
     pub(super) time_ns: Option<i128>,
     /// The first header; `None` for a link type that is not read.
     pub(super) link: Option<Link>,
     /// The bytes that were kept.
     pub(super) data: &'a [u8],
-    /// Its length on the wire, bytes.
+    /// Length of the packet on the wire, bytes.
     pub(super) wire_bytes: u64,
 }
 
@@ -46,13 +46,13 @@ pub(super) struct Container<R> {
     origin: String,
     /// The record being read.
     record: Vec<u8>,
-    /// Where it starts in the file.
+    /// Position of the record's start in the file.
     offset: u64,
     packets: u64,
-    /// A file that ends within a record counts as one that ends before it.
+    /// True if a file that ends within a record counts as one that ends before it.
     truncated: bool,
     cut_short: bool,
-    /// Blocks that were passed over, by their type.
+    /// Blocks that were skipped, by their type.
     passed: BTreeMap<u32, u64>,
     format: Format,
 }
@@ -122,17 +122,17 @@ impl<R: Read> Container<R> {
         Ok(container)
     }
 
-    /// Packets read so far.
+    /// Returns the number of packets read so far.
     pub(super) fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// True if the file has ended within a record.
+    /// Returns true if the file has ended within a record.
     pub(super) fn is_cut_short(&self) -> bool {
         self.cut_short
     }
 
-    /// The blocks that were passed over: the type's name, and how many.
+    /// Returns the blocks that were skipped: the type's name, and the number.
     pub(super) fn passed(&self) -> BTreeMap<String, u64> {
         let mut named = BTreeMap::new();
         for (kind, count) in &self.passed {
@@ -141,7 +141,7 @@ impl<R: Read> Container<R> {
         named
     }
 
-    /// The next packet; `None` at the end of the file.
+    /// Returns the next packet; `None` at the end of the file.
     pub(super) fn next_packet(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
         let found = match self.format {
             Format::Pcap { .. } => self.next_pcap(),
@@ -216,7 +216,7 @@ impl<R: Read> Container<R> {
                     problem => problem,
                 },
                 Ok(Block::SimplePacket(_)) => return Ok(true),
-                // The library does not turn the type around.
+                // The library does not swap the bytes of the type.
                 Ok(Block::Unknown(block))
                     if word(&self.record[..4], section.big_endian) == PACKET_BLOCK =>
                 {
@@ -373,7 +373,7 @@ impl Interface {
 }
 
 impl Section {
-    /// The packet of a block that was found to have one.
+    /// Returns the packet of a block that is known to have one.
     fn packet<'a>(&self, record: &'a [u8]) -> Option<Packet<'a>> {
         Some(match parse_block(self.big_endian, record).ok()? {
             Block::EnhancedPacket(block) => {
@@ -434,7 +434,7 @@ impl PacketBlock<'_> {
     }
 }
 
-/// The name of a type of block (draft-ietf-opsawg-pcapng, section 11.1).
+/// Returns the name of a type of block (draft-ietf-opsawg-pcapng, section 11.1).
 fn block_name(kind: u32) -> String {
     match kind {
         4 => "name resolution".to_owned(),
@@ -455,7 +455,7 @@ fn pcap_parser(header: &PcapHeader) -> PcapParser {
     }
 }
 
-/// The packet of a record of a pcap file.
+/// Returns the packet of a record of a pcap file.
 fn packet_of_pcap<'a>(header: &PcapHeader, link: Link, record: &'a [u8]) -> Option<Packet<'a>> {
     let (_, block) = pcap_parser(header)(record).ok()?;
     let unit = match header.is_nanosecond_precision() {
@@ -480,7 +480,7 @@ fn parse_block(big_endian: bool, record: &[u8]) -> Result<Block<'_>, ()> {
     parse(record).map(|(_, block)| block).map_err(drop)
 }
 
-/// Without the padding.
+/// Returns the data without the padding.
 fn captured(data: &[u8], length: u32) -> &[u8] {
     &data[..data.len().min(length as usize)]
 }

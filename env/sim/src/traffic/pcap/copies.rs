@@ -10,18 +10,18 @@ use super::headers::{Segment, Tuple};
 
 /// Longest time between two sightings of a packet.
 const WINDOW_NS: i128 = 1_000_000;
-/// Most packets that are remembered. 100 Gbit/s carry fewer of 200 bytes in the window.
+/// Most packets that are remembered. 100 Gbit/s carry fewer packets of 200 bytes in the window.
 const MAX_RECENT: usize = 65_536;
 /// Most packets that differ only behind the start of their payload.
 const MAX_ALIKE: usize = 64;
 /// Payload bytes that are compared even where the rest was cut off.
 const START: usize = 16;
 
-/// What tells a UDP packet from others of its flow. Routers change neither.
+/// Properties that distinguish a UDP packet from others of its flow. Routers do not change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Content {
-    /// Identification in the IP header. `None` where it does not identify: IPv6 has none, and many
-    /// senders write 0.
+    /// Identification in the IP header. `None` if it does not identify the packet: IPv6 has none, and
+    /// many senders write 0.
     id: Option<u32>,
     /// Position of the fragment in the packet.
     offset: u32,
@@ -47,7 +47,7 @@ impl Content {
         }
     }
 
-    /// True if both were captured with the same payload, as far as they were captured.
+    /// Returns true if both were captured with the same payload, as far as they were captured.
     fn fits(&self, other: &Content) -> bool {
         if self.captured == other.captured {
             return self.hash == other.hash;
@@ -57,8 +57,8 @@ impl Content {
     }
 }
 
-/// The flow, the length, the identification and the position of the fragment. Without an identification
-/// the start of the payload takes its place.
+/// The flow, the length, the identification and the position of the fragment. If there is no
+/// identification, the start of the payload replaces it.
 type Key = (Tuple, u64, Option<u32>, u32, [u8; START]);
 
 /// The packets of the last millisecond.
@@ -71,8 +71,8 @@ pub(super) struct Copies {
 
 impl Copies {
     /// Returns true if the same packet came within a millisecond before, or remembers this one.
-    /// A packet that says nothing about itself, without identification and with its payload cut off, is
-    /// no copy.
+    /// A packet that cannot be identified, without identification and with its payload cut off, is not
+    /// a copy.
     pub(super) fn is_copy(&mut self, time_ns: i128, segment: &Segment) -> bool {
         let Some(content) = segment.content else {
             return false;
@@ -106,7 +106,7 @@ impl Copies {
         false
     }
 
-    /// Removes what came too long before or, in a capture that is not in order, after.
+    /// Removes packets that came too long before or, in a capture that is not in order, too long after.
     fn forget(&mut self, time_ns: i128) {
         while let Some((came, key)) = self.order.front()
             && (self.order.len() == MAX_RECENT || (time_ns - came).abs() > WINDOW_NS)

@@ -32,8 +32,8 @@ impl Coverage {
         new
     }
 
-    /// The position of `seq` in the stream: the one nearest to the highest byte so far. A stream
-    /// begins at 2^32 or above, so that earlier bytes that arrive late have positions too.
+    /// Returns the position of `seq` in the stream: the one nearest to the highest byte so far. A
+    /// stream begins at 2^32 or above, so that earlier bytes that arrive late have positions too.
     fn place(&self, seq: u32) -> u64 {
         match self.highest {
             None => (1 << 32) + u64::from(seq),

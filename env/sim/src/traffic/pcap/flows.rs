@@ -27,7 +27,7 @@ pub(super) struct Flow {
 #[derive(Default)]
 struct Direction {
     seen: Coverage,
-    /// Sequence number behind the SYN.
+    /// Sequence number that follows the SYN.
     opened_at: Option<u32>,
     /// Index of the current flow.
     flow: Option<usize>,
@@ -35,10 +35,10 @@ struct Direction {
     last_ns: Option<i128>,
 }
 
-/// How many hosts there are.
+/// Returns the number of hosts.
 ///
 /// # Panics
-/// When 32 bits cannot count them: they would take 68 GB.
+/// When the number exceeds 32 bits: the hosts would take 68 GB.
 pub(super) fn count(hosts: &[IpAddr]) -> u32 {
     u32::try_from(hosts.len()).expect("a capture has fewer than 2^32 hosts")
 }
@@ -63,7 +63,7 @@ impl FlowTable {
         }
     }
 
-    /// Adds the next packet of the capture. Returns whether it belongs to a flow.
+    /// Adds the next packet of the capture. Returns true if it belongs to a flow.
     pub(super) fn add(&mut self, time_ns: i128, segment: &Segment) -> bool {
         if segment.syn {
             self.open(segment);
@@ -112,8 +112,8 @@ impl FlowTable {
         true
     }
 
-    /// A SYN that is not a retransmission starts a new connection between the same ports and resets
-    /// both directions. A SYN-ACK resets its own direction only.
+    /// Handles a SYN. One that is not a retransmission starts a new connection between the same ports
+    /// and resets both directions. A SYN-ACK resets its own direction only.
     fn open(&mut self, segment: &Segment) {
         let direction = self.directions.entry(segment.tuple).or_default();
         if direction.opened_at == Some(segment.seq) {
@@ -136,12 +136,12 @@ impl FlowTable {
         })
     }
 
-    /// Whether there are more flows, or directions of connections, than a trace may have flows.
+    /// Returns true if there are more flows, or directions of connections, than a trace may have flows.
     pub(super) fn is_beyond_limit(&self) -> bool {
         self.flows.len().max(self.directions.len()) > Trace::MAX_FLOWS
     }
 
-    /// The flows in the order of their first packets, and the hosts by number.
+    /// Returns the flows in the order of their first packets, and the hosts by number.
     pub(super) fn finish(self) -> (Vec<Flow>, Vec<IpAddr>) {
         (self.flows, self.hosts)
     }

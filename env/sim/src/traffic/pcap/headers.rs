@@ -40,8 +40,8 @@ impl Link {
     pub(super) const KNOWN: &str =
         "0 (null), 1 (Ethernet), 101 (raw IP), 108 (loop), 113 and 276 (Linux cooked)";
 
-    /// By its number in capture files (<https://www.tcpdump.org/linktypes.html>). 12 and 14 are
-    /// raw IP on BSD, 228 and 229 its two versions.
+    /// Returns the type with this number in capture files (<https://www.tcpdump.org/linktypes.html>).
+    /// 12 and 14 are raw IP on BSD, 228 and 229 its two versions.
     pub(super) fn from_number(number: u32) -> Option<Link> {
         match number {
             1 => Some(Link::Ethernet),
@@ -65,7 +65,7 @@ pub(super) struct Tuple {
 }
 
 impl Tuple {
-    /// The other direction.
+    /// Returns the tuple of the other direction.
     pub(super) fn reversed(self) -> Tuple {
         Tuple {
             src: self.dst,
@@ -87,7 +87,7 @@ pub(super) struct Segment {
     pub(super) seq: u32,
     pub(super) syn: bool,
     pub(super) ack: bool,
-    /// For UDP only.
+    /// Content of the packet, for UDP only.
     pub(super) content: Option<Content>,
 }
 
@@ -166,13 +166,13 @@ pub(super) enum Network {
     CutOff,
     Malformed,
     Fragment,
-    /// A later fragment of a tunnel's packet. The first has told the length of the inner packet.
+    /// A later fragment of a tunnel's packet. The first has given the length of the inner packet.
     RestOfTunnel,
 }
 
 /// Reads headers, and remembers the first fragments of packets.
 pub(super) struct Headers {
-    /// Take the outermost IP header; else the innermost.
+    /// True to take the outermost IP header; else the innermost counts.
     outer: bool,
     /// Packets of flows that have passed tunnels of each kind.
     tunnels: Tunnels,
@@ -183,7 +183,7 @@ pub(super) struct Headers {
 
 type FragmentKey = (IpAddr, IpAddr, u32, IpNumber);
 
-/// What the first fragment tells about the later ones.
+/// Data of the first fragment that later ones need.
 #[derive(Clone, Copy)]
 enum FirstFragment {
     Segment {
@@ -202,7 +202,7 @@ struct Datagram<'a> {
     protocol: IpNumber,
     /// The captured bytes.
     data: &'a [u8],
-    /// Its length on the wire.
+    /// Length of the part on the wire.
     bytes: u64,
     /// Identification in the header of IPv4.
     id: Option<u32>,
@@ -215,7 +215,7 @@ struct Fragment {
     offset: u32,
 }
 
-/// What the headers of a layer lead to.
+/// Next step after the headers of a layer.
 enum Next<'a> {
     Datagram(Datagram<'a>),
     Layer(Option<Tunnel>, Layer<'a>),
@@ -231,7 +231,7 @@ impl Headers {
         }
     }
 
-    /// Packets of flows that have passed tunnels.
+    /// Returns the packets of flows that have passed tunnels.
     pub(super) fn tunnels(&self) -> Tunnels {
         self.tunnels
     }
@@ -313,7 +313,7 @@ impl Headers {
         }
     }
 
-    /// A later fragment that has no ports.
+    /// Handles a later fragment that has no ports.
     fn rest_of_tunnel(&self, datagram: &Datagram<'_>, fragment: &Fragment) -> Network {
         match self.fragmented.get(&datagram.key(fragment)) {
             Some(_) => Network::RestOfTunnel,
@@ -431,7 +431,7 @@ impl<'a> Datagram<'a> {
         }
     }
 
-    /// What the packet carries if it is one of a tunnel.
+    /// Returns the content of a tunnel's packet; `None` for other packets.
     fn tunnel(&self) -> Result<Option<(Tunnel, Layer<'a>)>, Network> {
         if matches!(&self.fragment, Some(fragment) if fragment.offset > 0) {
             return Ok(None);
@@ -444,7 +444,7 @@ impl<'a> Datagram<'a> {
         tunnel::behind_ip(self.protocol, payload)
     }
 
-    /// What is behind the header of UDP, which may begin in another fragment.
+    /// Returns the content behind the header of UDP, which may begin in another fragment.
     fn content(&self, header_bytes: usize) -> Content {
         let payload = self.data.get(header_bytes..).unwrap_or_default();
         let offset = self.fragment.as_ref().map_or(0, |fragment| fragment.offset);
@@ -455,7 +455,7 @@ impl<'a> Datagram<'a> {
         (self.src, self.dst, fragment.id, self.protocol)
     }
 
-    /// The segment and the length of its header. Only the needed part of the header is read,
+    /// Returns the segment and the length of its header. Only the needed part of the header is read,
     /// because captures are often cut off within the options of TCP.
     fn segment(&self) -> Result<(Segment, u32), Network> {
         let udp = self.protocol == IpNumber::UDP;
@@ -516,7 +516,8 @@ fn from_ip(data: &[u8]) -> Result<LaxSlicedPacket<'_>, Network> {
     }
 }
 
-/// The address family is in the byte order of the host: 2 for IPv4, and one of several for IPv6.
+/// Reads the address family, which is in the byte order of the host: 2 for IPv4, and one of several for
+/// IPv6.
 fn after_address_family(data: &[u8]) -> Result<&[u8], Network> {
     let (family, rest) = data.split_first_chunk::<4>().ok_or(Network::CutOff)?;
     let family = u32::from_le_bytes(*family).min(u32::from_be_bytes(*family));
@@ -535,7 +536,7 @@ fn cooked(data: &[u8], ether_type: usize, header: usize) -> Result<(First, &[u8]
     Ok((First::EtherType(u16::from_be_bytes(*kind)), rest))
 }
 
-/// The packet behind what the link type of the capture says.
+/// Returns the packet behind the header of the capture's link type.
 fn first_layer<'a>(packet: &Packet<'a>) -> Result<Layer<'a>, Network> {
     let whole = packet.data;
     let (first, data) = match packet.link.ok_or(Network::LinkType)? {

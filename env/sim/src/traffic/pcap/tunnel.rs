@@ -1,4 +1,4 @@
-//! Headers of tunnels, and what is behind them.
+//! Headers of tunnels, and the packets behind them.
 
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -11,7 +11,7 @@ const GRE: IpNumber = IpNumber(47);
 /// MPLS directly in IP (RFC 4023).
 const MPLS_IN_IP: IpNumber = IpNumber(137);
 const UDP_HEADER: usize = 8;
-/// UDP port of VXLAN (RFC 7348), and the one that Linux took before there was one.
+/// UDP port of VXLAN (RFC 7348), and the port that Linux used before VXLAN had one.
 const VXLAN_PORT: u16 = 4_789;
 const OLD_VXLAN_PORT: u16 = 8_472;
 const VXLAN_HEADER: usize = 8;
@@ -43,11 +43,11 @@ pub(super) enum Tunnel {
     Pppoe,
 }
 
-/// A first header.
+/// Type of a layer's first header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum First {
     Ethernet,
-    /// What this EtherType stands for.
+    /// The header of this EtherType.
     EtherType(u16),
     /// IPv4 or IPv6, by its first four bits.
     Ip,
@@ -59,12 +59,12 @@ pub(super) struct Layer<'a> {
     pub(super) first: First,
     /// The captured bytes.
     pub(super) data: &'a [u8],
-    /// Its length on the wire, bytes; padding may follow what counts.
+    /// Length of the part on the wire, bytes; padding may follow the content.
     pub(super) wire_bytes: u64,
 }
 
 impl<'a> Layer<'a> {
-    /// The layer behind `header` bytes.
+    /// Returns the layer behind `header` bytes.
     fn behind(self, header: usize, first: First) -> Result<Layer<'a>, Network> {
         let wire_bytes = self.wire_bytes.checked_sub(header as u64);
         let wire_bytes = wire_bytes.ok_or(Network::Malformed)?;
@@ -76,13 +76,13 @@ impl<'a> Layer<'a> {
         })
     }
 
-    /// The first `N` bytes.
+    /// Returns the first `N` bytes.
     fn start<const N: usize>(self) -> Result<[u8; N], Network> {
         self.behind(N, self.first)?;
         self.data.first_chunk().copied().ok_or(Network::CutOff)
     }
 
-    /// True if the bytes behind the first header fit to what it says is there. Certain enough to tell
+    /// Returns true if the bytes behind the first header match it. This is certain enough to tell
     /// tunnels from other content.
     fn is_plausible(self) -> bool {
         let (mut kind, mut data) = match self.first {
@@ -105,7 +105,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// True for an IP packet as long as the layer, but for the padding of a short frame.
+    /// Returns true for an IP packet as long as the layer, except for the padding of a short frame.
     fn is_whole_ip(self) -> bool {
         let length = match self.data.first() {
             Some(0x45..=0x4f) => self.data.get(2..).and_then(half).map(u64::from),
@@ -124,7 +124,8 @@ fn half(data: &[u8]) -> Option<u16> {
     data.first_chunk().copied().map(u16::from_be_bytes)
 }
 
-/// What a tunnel that follows an Ethernet header carries: MPLS or PPPoE. `None` for another EtherType.
+/// Returns the content of a tunnel that follows an Ethernet header: MPLS or PPPoE. `None` for another
+/// EtherType.
 pub(super) fn behind_ether_type<'a>(
     kind: u16,
     layer: Layer<'a>,
@@ -136,7 +137,8 @@ pub(super) fn behind_ether_type<'a>(
     }
 }
 
-/// What a tunnel in IP carries, where `layer` is the payload of the packet. `None` for other payload.
+/// Returns the content of a tunnel in IP, where `layer` is the payload of the packet. `None` for other
+/// payload.
 pub(super) fn behind_ip<'a>(
     protocol: IpNumber,
     layer: Layer<'a>,
@@ -153,7 +155,7 @@ pub(super) fn behind_ip<'a>(
     }
 }
 
-/// VXLAN and GENEVE. What only has their port stays UDP.
+/// Returns the content of VXLAN and GENEVE. Packets that only have their port stay UDP.
 fn behind_udp(layer: Layer<'_>) -> Result<Option<(Tunnel, Layer<'_>)>, Network> {
     let Ok(inner) = layer.behind(UDP_HEADER, First::Ethernet) else {
         return Ok(None);
@@ -166,8 +168,9 @@ fn behind_udp(layer: Layer<'_>) -> Result<Option<(Tunnel, Layer<'_>)>, Network> 
     }
 }
 
-/// VXLAN (RFC 7348 §5), also with a group policy (draft-smith-vxlan-group-policy). Receivers ignore
-/// reserved bits. Where those are not zero, or the port is not certain, the inner frame decides.
+/// Returns the content of VXLAN (RFC 7348 §5), also with a group policy
+/// (draft-smith-vxlan-group-policy). Receivers ignore reserved bits. If those are not zero, or the port
+/// is not certain, the inner frame decides.
 fn behind_vxlan(layer: Layer<'_>, uncertain: bool) -> Option<(Tunnel, Layer<'_>)> {
     let header = layer.start::<VXLAN_HEADER>().ok()?;
     let inner = layer.behind(VXLAN_HEADER, First::Ethernet).ok()?;
@@ -181,7 +184,8 @@ fn behind_vxlan(layer: Layer<'_>, uncertain: bool) -> Option<(Tunnel, Layer<'_>)
     is_vxlan.then_some((Tunnel::Vxlan, inner))
 }
 
-/// GENEVE (RFC 8926 §3.4). Control packets, which are no traffic of the inner network, stay UDP.
+/// Returns the content of GENEVE (RFC 8926 §3.4). Control packets, which are no traffic of the inner
+/// network, stay UDP.
 fn behind_geneve(layer: Layer<'_>) -> Result<Option<(Tunnel, Layer<'_>)>, Network> {
     let Ok([start, flags, high, low, _, _, _, last]) = layer.start::<8>() else {
         return Ok(None);
@@ -203,7 +207,7 @@ fn behind_geneve(layer: Layer<'_>) -> Result<Option<(Tunnel, Layer<'_>)>, Networ
     Ok(is_geneve.then_some((Tunnel::Geneve, inner)))
 }
 
-/// GRE with key and sequence number (RFC 2784, RFC 2890) and ERSPAN in it
+/// Returns the content of GRE with key and sequence number (RFC 2784, RFC 2890) and of ERSPAN in it
 /// (draft-foschiano-erspan). `None` for other versions and for routes in the header.
 fn behind_gre(layer: Layer<'_>) -> Result<Option<(Tunnel, Layer<'_>)>, Network> {
     let [flags, version, high, low] = layer.start::<4>()?;
@@ -237,7 +241,8 @@ fn behind_gre(layer: Layer<'_>) -> Result<Option<(Tunnel, Layer<'_>)>, Network> 
     }
 }
 
-/// ERSPAN type III: the frame type is in bits 81 to 85, and the last bit says that there are 8 bytes more.
+/// Returns the content of ERSPAN type III: the frame type is in bits 81 to 85, and the last bit is set
+/// if there are 8 bytes more.
 fn behind_erspan_3(layer: Layer<'_>) -> Result<Layer<'_>, Network> {
     let header = layer.start::<12>()?;
     let first = match header[10] >> 2 & 0x1f {
@@ -252,9 +257,9 @@ fn behind_erspan_3(layer: Layer<'_>) -> Result<Layer<'_>, Network> {
     layer.behind(length, first)
 }
 
-/// What follows a stack of MPLS labels (RFC 3032). The labels do not say what it is. As routers do
-/// (RFC 4928), the first four bits tell IP from a pseudowire of Ethernet, which may have a control
-/// word that starts with four zeros (RFC 4385).
+/// Returns the layer behind a stack of MPLS labels (RFC 3032). The labels do not give its type. As in
+/// routers (RFC 4928), the first four bits distinguish IP from a pseudowire of Ethernet, which may have
+/// a control word that starts with four zeros (RFC 4385).
 fn behind_mpls(layer: Layer<'_>) -> Result<Layer<'_>, Network> {
     let mut inner = layer;
     loop {
@@ -282,7 +287,7 @@ fn behind_mpls(layer: Layer<'_>) -> Result<Layer<'_>, Network> {
     }
 }
 
-/// The packet of a PPPoE session (RFC 2516 §4): 6 bytes, and 2 of PPP.
+/// Returns the packet of a PPPoE session (RFC 2516 §4): 6 bytes, and 2 of PPP.
 fn behind_pppoe(layer: Layer<'_>) -> Result<Layer<'_>, Network> {
     let header = layer.start::<6>()?;
     let length = u16::from_be_bytes([header[4], header[5]]);

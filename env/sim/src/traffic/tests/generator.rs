@@ -23,7 +23,7 @@ fn sources(flows: &[FlowSpec]) -> BTreeSet<u32> {
     flows.iter().map(|flow| flow.src).collect()
 }
 
-/// FNV-1a of the flow list as CSV.
+/// Returns the FNV-1a hash of the flow list as CSV.
 pub(super) fn digest(trace: &Trace) -> u64 {
     let mut bytes = Vec::new();
     trace.to_writer(&mut bytes).unwrap();
@@ -32,7 +32,7 @@ pub(super) fn digest(trace: &Trace) -> u64 {
     })
 }
 
-/// Published results name traces by seed: the generator must never draw different ones.
+/// Published results name traces by seed, so the generator must never draw different ones.
 #[test]
 fn traces_never_change() {
     let digests: Vec<_> = traces(&Scenario::default(), 3)
@@ -333,7 +333,7 @@ proptest! {
     }
 }
 
-/// Sizes of a distribution that is no workload with a name.
+/// The sizes come from a distribution that is not a named workload.
 #[test]
 fn flows_have_the_sizes_of_a_distribution_of_ones_own() {
     let mut scenario = Scenario::default();

@@ -34,8 +34,8 @@ fn within_four_sigma(counted: usize, expected: f64) -> bool {
     (counted as f64 - expected).abs() <= 4.0 * expected.sqrt()
 }
 
-/// The published runs of ABM have 14,221 web-search flows in 3 s at load 0.4, of 64 hosts; 36.5 flows
-/// per second and host at load 0.2.
+/// The published runs of ABM have 14,221 web-search flows in 3 s at load 0.4 from 64 hosts, and 36.5
+/// flows per second and host at load 0.2.
 #[test]
 fn hosts_send_as_often_as_in_the_papers() {
     for (name, hosts) in [
@@ -60,7 +60,7 @@ fn hosts_send_as_often_as_in_the_papers() {
     }
 }
 
-/// With `uniform` a part of the flows stays in its leaf, and the others are as many as with the rest.
+/// With `uniform`, some flows stay in their leaf; as many others leave as with the other demands.
 #[test]
 fn the_load_of_the_uplinks_does_not_depend_on_the_demand() {
     for demand in ["ring", "other_leaf", "uniform"] {
@@ -212,8 +212,8 @@ fn flows_use_the_queues_that_the_settings_say() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Sorted, numbered, within the time, between distinct hosts that exist; the same again. In a millisecond
-    /// there may be none.
+    /// Flows are sorted, numbered, within the time, and between distinct hosts that exist; a second
+    /// trace is the same. In a millisecond there may be no flow.
     #[test]
     fn traces_fit_their_scenario(
         leaves in 2_u32..5, hosts in 1_u32..5, seed: u64,
@@ -253,8 +253,8 @@ proptest! {
     }
 }
 
-/// Fig. 8 of ABM: CUBIC between hosts 0 to 15 of leaves 0 and 1, DCTCP between hosts 16 to 23, and queries
-/// of hosts 24 to 31 there that the same hosts of the four other leaves answer.
+/// Fig. 8 of ABM: CUBIC between hosts 0 to 15 of leaves 0 and 1, DCTCP between hosts 16 to 23. Hosts 24
+/// to 31 there ask queries, and the same hosts of the four other leaves answer.
 #[test]
 fn classes_have_their_hosts_loads_and_queues() {
     let scenario = scenario("abm-artefact-mixed", &[]);

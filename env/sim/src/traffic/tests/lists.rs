@@ -18,7 +18,7 @@ fn with_offset(host_offset: u32) -> ListOptions {
     }
 }
 
-/// Id, source, destination, start in ns, size and priority of every flow.
+/// Returns id, source, destination, start in ns, size and priority of every flow.
 fn outline(trace: &Trace) -> Vec<(u64, u32, u32, u64, u64, u8)> {
     let flows = trace.flows.iter();
     let of = |flow: &FlowSpec| {

@@ -24,13 +24,13 @@ fn flows_of(frames: &[Frame]) -> Vec<(u32, u32, u64, u64)> {
     outline(&read(&pcap(Style::PLAIN, frames)))
 }
 
-/// Source, destination, start in ns and size of every flow.
+/// Returns source, destination, start in ns and size of every flow.
 fn outline(capture: &Capture) -> Vec<(u32, u32, u64, u64)> {
     let flow = |flow: &FlowSpec| (flow.src, flow.dst, flow.start.as_ns(), flow.size);
     capture.trace.flows.iter().map(flow).collect()
 }
 
-/// A file of the format pcap has no blocks to pass over.
+/// Checks the blocks that were skipped, and removes them: a file of the format pcap has none.
 fn but_for_blocks(capture: Capture) -> Capture {
     assert_eq!(
         capture.blocks,
@@ -42,8 +42,8 @@ fn but_for_blocks(capture: Capture) -> Capture {
     }
 }
 
-/// Handshake, a request, an answer of three segments of which the second is lost and comes again,
-/// acknowledgements.
+/// Returns a handshake, a request, an answer of three segments of which the second is lost and
+/// retransmitted, and acknowledgements.
 fn conversation() -> Vec<Frame> {
     let client = |time, seq, flags, payload| segment(time, (1, 2), CLIENT, seq, flags, payload);
     let server = |time, seq, flags, payload| segment(time, (2, 1), SERVER, seq, flags, payload);
@@ -205,7 +205,7 @@ fn a_pause_starts_a_new_flow() {
         data(0, 0),
         data(900_000, 100),
         data(2_500_000, 200),
-        // After a pause, what was delivered before is no flow.
+        // After a pause, retransmitted data that was delivered before is not a flow.
         data(5_000_000, 200),
         data(5_100_000, 300),
     ];
@@ -304,7 +304,7 @@ fn of_a_capture_that_is_cut_short_the_whole_packets_are_taken_if_asked_for() {
     }
 }
 
-/// A pause is one before 1970 too, where times are negative.
+/// A pause before 1970, where times are negative, is detected too.
 #[test]
 fn a_clock_that_is_behind_1970_makes_no_difference() {
     let data = |seq| segment(0, (1, 2), CLIENT, seq, ACK, 100);
@@ -433,7 +433,7 @@ fn cut_packets_count_with_their_length_on_the_wire() {
     assert_eq!(capture.skipped.cut_off, 1);
 }
 
-/// A host that leaves cutting to its interface writes no length for more than 64 KB.
+/// A host that leaves segmentation to its interface writes no length for more than 64 KB.
 #[test]
 fn without_a_length_in_the_header_that_of_the_packet_counts() {
     let mut large = segment(0, (1, 2), CLIENT, 1, ACK, 100_000);
@@ -511,7 +511,7 @@ fn starts_are_relative_to_the_earliest_packet_and_sorted() {
     assert!(capture.trace.flows.iter().map(|flow| flow.id).eq(0..2));
 }
 
-/// Gives one byte at a time, as a slow pipe may.
+/// A reader that gives one byte at a time, as a slow pipe may.
 struct Trickle<'a>(&'a [u8]);
 
 impl io::Read for Trickle<'_> {

@@ -27,7 +27,7 @@ fn hosts(flows: &[FlowSpec], host: fn(&FlowSpec) -> u32) -> BTreeSet<u32> {
     flows.iter().map(host).collect()
 }
 
-/// Published results name traces by seed: the generator must never draw different ones.
+/// Published results name traces by seed, so the generator must never draw different ones.
 #[test]
 fn traces_of_the_presets_never_change() {
     let digests = ["ndt-96x10g-incast", "ndt-testbed-4x1g", "ndt-4to2-incast"]
@@ -160,7 +160,7 @@ fn the_testbed_draws_load_and_workload_for_each_trace() {
     for trace in traces(&scenario, 400) {
         assert_eq!(trace.kinds.len(), 1);
         *kinds.entry(trace.kinds[0].clone()).or_insert(0_u32) += 1;
-        // The gaps tell the load: 99 of them at 4 ports together.
+        // The gaps reveal the load: 99 of them at 4 ports together.
         let last = trace.flows.last().unwrap().start.as_secs_f64();
         let workload = match trace.kinds[0].as_str() {
             "ws" => Workload::WebSearch,
@@ -254,7 +254,7 @@ proptest! {
             prop_assert_eq!(hosts(flows, |flow| flow.src).len(), flows.len());
         }
         prop_assert_eq!(&generate(&scenario, seed), &trace);
-        // What the reward is scaled by.
+        // The reward is scaled by this mean.
         let mean = scenario.mean_over_sizes(|size| size as f64);
         let (small, large) = (response_bytes.min(elephant_bytes), response_bytes.max(elephant_bytes));
         prop_assert!((small as f64 * 0.999..=large as f64 * 1.001).contains(&mean));

@@ -1,45 +1,45 @@
-//! DCQCN as network cards have it, with the values that HPCC (SIGCOMM 2019) and Reverie (NSDI 2024)
-//! were evaluated with: α and the rate follow clocks of their own, not single notifications.
+//! DCQCN as network cards implement it, with the values from the evaluations of HPCC (SIGCOMM 2019) and
+//! Reverie (NSDI 2024). α and the rate follow separate clocks, not single notifications.
 
 use super::{GAIN, Rates};
 use crate::transport::{Acked, CongestionControl, Pacer, Settings, Window};
 use crate::units::Time;
 
-/// α moves this often.
+/// Interval at which α changes.
 const ALPHA_INTERVAL: Time = Time::from_us(1);
 
-/// The rate is cut this often, if there were notifications since the last time.
+/// Interval at which the rate is cut, if there were notifications since the last cut.
 const DECREASE_INTERVAL: Time = Time::from_us(4);
 
-/// The clock of cuts begins so much later than that of α.
+/// Delay of the clock of cuts relative to the clock of α.
 const DECREASE_OFFSET: Time = Time::from_ns(1);
 
-/// Without a cut the rate rises this often.
+/// Interval at which the rate rises without a cut.
 const INCREASE_INTERVAL: Time = Time::from_us(900);
 
-/// What the target gains in the second increase after a cut, and in later ones, bit/s.
+/// Gains of the target in the second increase after a cut, and in later ones, bit/s.
 const ADDITIVE: f64 = 50e6;
 const HYPER: f64 = 100e6;
 
-/// Below this α cuts nothing, and products would become slow.
+/// Minimum of α: smaller values cut nothing, and products would become slow.
 const LEAST_ALPHA: f64 = 1e-300;
 
-/// The first notification starts the clocks and leaves the rate. There is no least time between
-/// notifications, and bytes do not count.
+/// DCQCN as network cards implement it. The first notification starts the clocks and leaves the rate
+/// unchanged. There is no minimum time between notifications, and bytes do not count.
 #[derive(Clone, Debug)]
 pub struct DcqcnReverie {
     rates: Rates,
     alpha: f64,
-    /// When α moves next; [`Time::MAX`] before the first notification.
+    /// Time of the next change of α; [`Time::MAX`] before the first notification.
     alpha_at: Time,
-    /// When the rate may be cut next.
+    /// Time of the next possible cut.
     decrease_at: Time,
-    /// When the rate rises next.
+    /// Time of the next rise.
     increase_at: Time,
-    /// Notifications came since α moved, and since the last cut.
+    /// True if notifications came since the last change of α, and since the last cut.
     heard: bool,
     to_cut: bool,
-    /// Increases since the last cut.
+    /// Number of increases since the last cut.
     stage: u32,
 }
 
@@ -67,7 +67,7 @@ impl DcqcnReverie {
         self.to_cut = true;
     }
 
-    /// Moves α as often as its clock has ticked before `end`.
+    /// Changes α once for each tick of its clock before `end`.
     fn move_alpha(&mut self, end: Time) {
         while self.alpha_at < end {
             self.alpha *= 1.0 - GAIN;
@@ -102,14 +102,15 @@ impl DcqcnReverie {
         self.increase_at += INCREASE_INTERVAL;
     }
 
-    /// The first tick of the clock of cuts that is not before `now`.
+    /// Returns the first tick of the clock of cuts that is not before `now`.
     fn next_cut(&self, now: Time) -> Time {
         let past = now.saturating_since(self.decrease_at).0;
         let ticks = past.div_ceil(DECREASE_INTERVAL.0);
         Time(self.decrease_at.0 + ticks * DECREASE_INTERVAL.0)
     }
 
-    /// Has the clocks tick before `end`. Where both do at once, the increase was set earlier.
+    /// Runs the clocks up to `end`, exclusively. If both tick at once, the increase comes first, because it was
+    /// scheduled earlier.
     fn run(&mut self, end: Time, settings: &Settings) {
         loop {
             let cut_at = match self.to_cut {
@@ -130,7 +131,7 @@ impl DcqcnReverie {
 }
 
 impl CongestionControl for DcqcnReverie {
-    /// A notification at the instant of a tick comes before it: its packet left long before.
+    /// Handles a notification at the instant of a tick before the tick: its packet left long before.
     fn observe(&mut self, _window: &mut Window, acked: &Acked<'_>, settings: &Settings) {
         if acked.marked {
             self.run(acked.now, settings);
@@ -168,7 +169,7 @@ mod tests {
         (DcqcnReverie::new(&settings), settings)
     }
 
-    /// R after the clocks have run until `ns`, Gbit/s.
+    /// Returns the rate after the clocks have run until `ns`, Gbit/s.
     fn rate_at(flow: &mut DcqcnReverie, ns: u64, settings: &Settings) -> f64 {
         flow.advance(Time::from_ns(ns), settings);
         assert_eq!(flow.rates.pacer.rate.0, flow.rates.current as u64);
@@ -193,7 +194,7 @@ mod tests {
         }
     }
 
-    /// The same when nobody asks in between.
+    /// The rate is the same if it is not read in between.
     #[test]
     fn clocks_run_without_being_asked() {
         let (mut flow, settings) = flow();
@@ -221,7 +222,7 @@ mod tests {
         assert_eq!((flow.alpha, flow.rates.target), (1.0, 25.0 * GBPS));
     }
 
-    /// After a rise the cut takes the present rate as the next target; without one it leaves the target.
+    /// After a rise, a cut makes the current rate the next target; without one, it leaves the target unchanged.
     #[test]
     fn the_target_falls_only_after_a_rise() {
         let (mut flow, settings) = flow();
@@ -233,7 +234,7 @@ mod tests {
         notify(&mut flow, 910_000, &settings);
         rate_at(&mut flow, 912_001, &settings);
         close(flow.rates.target / GBPS, risen, 1e-12);
-        // The second and third rises raise the target, by 50 and 100 Mbit/s.
+        // The second and third rises increase the target by 50 and 100 Mbit/s.
         let rate = flow.rates.current / GBPS;
         let first = (rate + risen) / 2.0;
         let second = (first + risen + 0.05) / 2.0;

@@ -1,26 +1,26 @@
-//! The receiving end of go-back-N, as in the ns-3 code of HPCC (SIGCOMM 2019): what is out of order
-//! is not kept.
+//! The receiver of go-back-N, as in the ns-3 code of HPCC (SIGCOMM 2019): it does not keep segments that
+//! arrive out of order.
 
 use super::{Receiver, Reception};
 use crate::transport::{Settings, TransportKind};
 use crate::units::Time;
 
-/// A missing segment is asked for again after this time.
+/// Time after which the receiver asks for a missing segment again.
 const NACK_INTERVAL: Time = Time::from_us(500);
 
-/// What a receiver says of a segment.
+/// Answer of a receiver to a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reply {
-    /// All segments below the next one expected are here.
+    /// An acknowledgement of all segments below the next one expected.
     Ack,
-    /// The same, and the next one is missing.
+    /// A negative acknowledgement: the same, and the next segment is missing.
     Nack,
-    /// Nothing.
+    /// No answer.
     Silence,
 }
 
 impl Receiver {
-    /// A receiver of a flow of this transport.
+    /// Returns a receiver of a flow of this transport.
     pub(crate) fn of(kind: TransportKind) -> Receiver {
         Receiver {
             rdma: kind.is_rdma(),
@@ -28,13 +28,13 @@ impl Receiver {
         }
     }
 
-    /// Whether it is one of go-back-N.
+    /// Returns true if the receiver uses go-back-N.
     #[inline(always)]
     pub(crate) fn is_rdma(&self) -> bool {
         self.rdma
     }
 
-    /// Takes segment `index` of a flow of so many.
+    /// Takes segment `index` of a flow of `segments` segments.
     pub(crate) fn receive_in_sequence(
         &mut self,
         index: u32,
@@ -49,8 +49,8 @@ impl Receiver {
             self.stamp = Time::ZERO;
             Reply::Ack
         } else if duplicate {
-            // The published code is silent. At the end of a flow that would have its sender repeat
-            // itself for ever if the last acknowledgement is lost.
+            // The published code sends no answer. At the end of a flow, the sender would then repeat
+            // the segments for ever if the last acknowledgement is lost.
             match settings.answers_duplicates || self.next == segments {
                 true => Reply::Ack,
                 false => Reply::Silence,

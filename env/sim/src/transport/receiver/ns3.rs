@@ -1,4 +1,4 @@
-//! SACK blocks and marks as ns-3 3.37's receiver reports them, for comparing the simulators. It
+//! SACK blocks and marks as the receiver of ns-3 3.37 reports them, for comparison of the simulators. It
 //! keeps four blocks and forgets older ones; a segment that arrives next to a forgotten block is
 //! reported alone (TcpRxBuffer). A mark counts only beyond the last marked segment (TcpSocketBase).
 
@@ -16,7 +16,7 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    /// Whether a mark has counted, so that `mark_end` must be kept until the flow ends.
+    /// Returns true if a mark has counted, so that `mark_end` must be kept until the flow ends.
     pub(super) fn has_marks(&self) -> bool {
         self.mark_end > 0
     }
@@ -53,7 +53,7 @@ impl Reports {
         self.length = kept;
     }
 
-    /// Whether to echo the mark of segment `index`.
+    /// Returns true if the mark of segment `index` is to be echoed.
     pub(super) fn takes_mark(&mut self, index: u32) -> bool {
         let takes = index >= self.mark_end;
         if takes {
@@ -62,7 +62,7 @@ impl Reports {
         takes
     }
 
-    /// Blocks to report in an acknowledgement, if any.
+    /// Returns the blocks to report in an acknowledgement, if any.
     pub(super) fn report(&self) -> Option<SackBlocks> {
         let filled = self.length.min(MAX_SACK_BLOCKS);
         let mut blocks = SackBlocks::default();

@@ -1,9 +1,9 @@
-//! Go-back-N: the loss recovery of RDMA. The receiver keeps nothing that comes out of order. It asks
-//! for the segment that it misses, and the sender begins again there.
+//! Go-back-N: the loss recovery of RDMA. The receiver keeps no segments that arrive out of order. It asks
+//! for the missing segment, and the sender begins again there.
 //!
-//! ns-3 hosts (HPCC, SIGCOMM 2019) have no timer, so that a flow whose last packets are lost hangs.
-//! Here everything is sent again after [`Settings::rdma_rto`] without news in which nothing of the flow
-//! was on its way either: pauses hold packets up for longer than any timer, and lose none.
+//! ns-3 hosts (HPCC, SIGCOMM 2019) have no timer, so a flow whose last packets are lost hangs. Here
+//! everything is sent again after [`Settings::rdma_rto`] without an acknowledgement, if no packet of the
+//! flow is in flight: pauses delay packets for longer than any timer, but lose none.
 
 use super::loss_recovery::{LossRecovery, Phase};
 use super::{Ack, Segment, Sender};
@@ -12,7 +12,7 @@ use crate::transport::{Acked, CongestionControl, Settings};
 use crate::units::Time;
 
 impl Sender {
-    /// The segment to send now: the next one, if pace and window allow it.
+    /// Returns the segment to send now: the next one, if pacing and window allow it.
     pub(super) fn emit_in_sequence(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
         if !self.has_next(settings) {
             return None;
@@ -33,14 +33,14 @@ impl Sender {
         })
     }
 
-    /// Whether there is a segment to send, and its window is open. What is outstanding may be below
-    /// the window, and above it by less than one segment.
+    /// Returns true if there is a segment to send and the window is open. Outstanding data may exceed the
+    /// window by less than one segment.
     fn has_next(&self, settings: &Settings) -> bool {
         let outstanding = u64::from(self.sent.count()) * u64::from(settings.mss);
         self.sent.next < self.segments && outstanding < u64::from(self.window.cwnd)
     }
 
-    /// All segments below this one have been sent.
+    /// Returns the bound below which all segments have been sent.
     fn sent_before(&self) -> u32 {
         match self.recovery.as_deref().map(|recovery| recovery.phase) {
             Some(Phase::Loss { until }) => until.max(self.sent.next),
@@ -48,8 +48,8 @@ impl Sender {
         }
     }
 
-    /// Delay of the timer to set for the next segment; `None` if nothing waits for its pace. The timer
-    /// also expires when the rate changes by itself, as that may let the segment go.
+    /// Returns the delay of the timer to set for the next segment; `None` if no segment waits because of pacing.
+    /// The timer also expires when the rate changes with time, because the segment may be allowed then.
     pub(super) fn take_rate_timer(&mut self, now: Time, settings: &Settings) -> Option<Time> {
         if !self.has_next(settings) {
             return None;
@@ -58,7 +58,7 @@ impl Sender {
         self.congestion.pacer()?.take_timer_until(now, change)
     }
 
-    /// A packet begins to leave the host: the next one follows it at its pace.
+    /// Handles a packet that begins to leave the host: the next one follows it at the paced interval.
     pub(crate) fn depart(&mut self, bytes: u32, now: Time, settings: &Settings) {
         self.congestion.on_departure(bytes, now, settings);
         if let Some(pacer) = self.congestion.pacer() {
@@ -66,8 +66,8 @@ impl Sender {
         }
     }
 
-    /// Takes an acknowledgement of all segments below the one that the receiver expects. A negative one
-    /// (`nack`) has the sender begin again there.
+    /// Takes an acknowledgement of all segments below the one that the receiver expects. After a negative one
+    /// (`nack`), the sender begins again there.
     pub(crate) fn take_cumulative_ack(
         &mut self,
         ack: &Ack<'_>,
@@ -103,12 +103,12 @@ impl Sender {
         self.congestion.observe(&mut self.window, &acked, settings);
     }
 
-    /// The timer has expired while something of the flow is on its way: nothing says that it is lost.
+    /// Restarts the timer, which has expired while packets of the flow are in flight and may not be lost.
     pub(crate) fn wait_on(&mut self, now: Time, settings: &Settings) {
         self.deadline = now + settings.rdma_rto;
     }
 
-    /// Nothing was heard for too long.
+    /// Sends everything again after no acknowledgement has arrived for too long.
     pub(super) fn begin_again(
         &mut self,
         now: Time,
@@ -122,7 +122,7 @@ impl Sender {
         };
     }
 
-    /// The first unacknowledged segment is the next to send.
+    /// Makes the first unacknowledged segment the next one to send.
     fn go_back(&mut self, pool: &mut Pool<LossRecovery>) {
         let until = self.sent_before();
         self.sent.next = self.sent.una;
@@ -132,7 +132,7 @@ impl Sender {
         }
     }
 
-    /// Gives the state for losses back once all that was sent twice is acknowledged.
+    /// Gives the state for losses back when all segments that were sent twice are acknowledged.
     fn end_repair(&mut self, pool: &mut Pool<LossRecovery>) {
         if self.recovery.is_some()
             && self.sent.una >= self.sent_before()

@@ -27,13 +27,13 @@ pub(crate) struct LossRecovery {
     pub(super) board: Scoreboard,
     pub(super) phase: Phase,
     pub(super) prr: RateReduction,
-    /// The rescue retransmission of this recovery has been sent.
+    /// True if the rescue retransmission of this recovery has been sent.
     rescued: bool,
-    /// The window was last cut for a mark when this segment was the next to send.
+    /// The next segment to send when the window was last cut for a mark.
     mark_end: u32,
     /// Used without SACK.
     pub(super) duplicates: Duplicates,
-    /// Used if loss recovery is ns-3's.
+    /// Used if loss recovery is that of ns-3.
     pub(super) ns3: Ns3,
     /// Used if loss recovery is RACK-TLP.
     pub(super) by_time: Option<Box<ByTime>>,
@@ -61,7 +61,7 @@ impl Reset for LossRecovery {
 }
 
 impl LossRecovery {
-    /// Whether a new one would behave the same from now on.
+    /// Returns true if a new value would behave the same from now on.
     fn is_as_new(&self, sent: Outstanding, settings: &Settings) -> bool {
         self.phase == Phase::Open
             && self.board.is_undisturbed(sent)
@@ -106,7 +106,7 @@ impl Sender {
         })
     }
 
-    /// Keeps the state, or gives it back if all data is acknowledged or a new one would do.
+    /// Keeps the state, or gives it back if all data is acknowledged or a new state would behave the same.
     pub(super) fn keep_or_give_back(
         &mut self,
         recovery: Box<LossRecovery>,
@@ -219,8 +219,8 @@ impl Sender {
         self.reduce_to(recovery, delivered, pipe, Bound::SlowStart, settings);
     }
 
-    /// Sets the window by proportional rate reduction, unless a loss does not reduce the rate;
-    /// `delivered` and `pipe` are segments.
+    /// Sets the window by proportional rate reduction, unless losses do not reduce the rate; `delivered` and
+    /// `pipe` are numbers of segments.
     pub(super) fn reduce_to(
         &mut self,
         recovery: &mut LossRecovery,
@@ -242,7 +242,7 @@ impl Sender {
         self.window.cwnd = recovery.prr.window(progress).min(settings.window_cap);
     }
 
-    /// A timer expired. If it is the one for retransmissions: RFC 5681 §3.1, RFC 6298 §5.4-5.6, RFC
+    /// Handles an expired timer. The one for retransmissions follows RFC 5681 §3.1, RFC 6298 §5.4-5.6 and RFC
     /// 6675 §5.1.
     pub(crate) fn on_timeout(
         &mut self,
@@ -268,8 +268,8 @@ impl Sender {
     }
 
     fn time_out(&mut self, recovery: &mut LossRecovery, now: Time, settings: &Settings) {
-        // A repeated timeout of the same segment leaves the threshold (RFC 5681 §3.1, note on
-        // equation 4).
+        // A repeated timeout of the same segment leaves the threshold unchanged (RFC 5681 §3.1, note
+        // on equation 4).
         if !self.rtt.is_backed_off() {
             let flight = self.flight(settings);
             self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
@@ -338,7 +338,7 @@ impl Sender {
         (wanted <= u64::from(self.window.cwnd)).then_some((index, origin))
     }
 
-    /// NextSeg (RFC 6675 §4), whatever the window.
+    /// Returns the next segment regardless of the window (NextSeg, RFC 6675 §4).
     fn next_segment(&self, recovery: &LossRecovery) -> Option<(u32, Origin)> {
         let new = (self.sent.next < self.segments).then_some((self.sent.next, Origin::New));
         if recovery.phase == Phase::Open {

@@ -1,4 +1,4 @@
-//! Loss recovery as in ns-3 3.37's TcpSocketBase, for comparing the simulators.
+//! Loss recovery as in TcpSocketBase of ns-3 3.37, for comparison of the simulators.
 //!
 //! It differs from RFC 6675 and RFC 6937 in ways that change completion times:
 //! - The threshold at entry follows from the pipe, not from the outstanding data.
@@ -20,7 +20,7 @@ use crate::transport::scoreboard::Outstanding;
 use crate::transport::{CongestionControl, Settings};
 use crate::units::Time;
 
-/// Duplicate acknowledgements that indicate a loss.
+/// Number of duplicate acknowledgements that indicates a loss.
 const DUP_THRESH: u32 = 3;
 
 /// ns-3's congestion states.
@@ -35,7 +35,7 @@ enum State {
     Loss,
 }
 
-/// State of ns-3's sender besides scoreboard and window. Indices are segments.
+/// State of ns-3's sender other than scoreboard and window. Indices are segments.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Ns3 {
     state: State,
@@ -43,13 +43,13 @@ pub(super) struct Ns3 {
     /// First segment not yet sent at the last congestion event.
     recover: u32,
     recover_active: bool,
-    /// This recovery has had a partial acknowledgement.
+    /// True if this recovery has had a partial acknowledgement.
     partial: bool,
-    /// The next segment is sent regardless of the window.
+    /// True if the next segment is sent regardless of the window.
     forced: bool,
-    /// A mark was echoed, and no new data has been sent since to answer it.
+    /// True if a mark was echoed and no new data has been sent since to answer it.
     echoed: bool,
-    /// An acknowledgement itself came marked.
+    /// True if an acknowledgement itself arrived marked.
     congested: bool,
     /// Cumulative acknowledgement that came with the last valid echo.
     echo_seen: u32,
@@ -71,7 +71,7 @@ impl Ns3 {
         self.next_sent = sent.next;
     }
 
-    /// Whether a new one would behave the same from now on; never after a marked acknowledgement.
+    /// Returns true if a new value would behave the same from now on; never after a marked acknowledgement.
     pub(super) fn is_as_new(&self, sent: Outstanding) -> bool {
         let Ns3 {
             state: State::Open,
@@ -90,7 +90,7 @@ impl Ns3 {
         passed.iter().all(|&index| index <= sent.una) && self.next_sent == sent.next
     }
 
-    /// Makes it as new, but keeps the allocated memory.
+    /// Resets the value, but keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         let mut resent = std::mem::take(&mut self.resent);
         resent.clear();
@@ -138,13 +138,13 @@ impl Reduction {
     }
 }
 
-/// What one acknowledgement changed; counts are in segments.
+/// Changes by one acknowledgement; counts are in segments.
 #[derive(Clone, Copy, Default)]
 struct Progress {
     advanced: u32,
     sacked: u32,
     delivered_bytes: u32,
-    /// A partial acknowledgement has covered a retransmission.
+    /// True if a partial acknowledgement has covered a retransmission.
     repaired: bool,
     smoothed: Time,
     now: Time,
@@ -184,7 +184,7 @@ impl Sender {
         self.keep_or_give_back(recovery, settings, pool);
     }
 
-    /// Fast path: most acknowledgements come without losses and marks.
+    /// Takes an acknowledgement on the fast path: most arrive without losses and marks.
     #[inline]
     pub(super) fn take_plain_ack_as_ns3(
         &mut self,
@@ -223,7 +223,7 @@ impl Sender {
         }
     }
 
-    /// `EstimateRtt`: measures when the oldest segment is acknowledged, if it was sent once.
+    /// Measures the round-trip time when the oldest segment is acknowledged, if it was sent once (`EstimateRtt`).
     fn measure(&mut self, recovery: &LossRecovery, ack: &Ack<'_>) {
         let front = self.sent.una.max(recovery.ns3.measured_from);
         if ack.next_expected > front && !recovery.board.is_retransmitted(front) {
@@ -392,7 +392,7 @@ impl Sender {
         recovery.ns3.partial = true;
     }
 
-    /// Takes an acknowledgement of new data that ends loss recovery or comes outside of it.
+    /// Takes an acknowledgement of new data that ends loss recovery or arrives outside of it.
     fn take_new_data(
         &mut self,
         recovery: &mut LossRecovery,
@@ -470,7 +470,7 @@ mod tests {
             }
             pipe -= 1_000;
         }
-        // Four of eight, less the retransmission already in `out`.
+        // Four of eight, minus the retransmission already in `out`.
         assert_eq!(sent, 3);
     }
 }

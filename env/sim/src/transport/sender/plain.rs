@@ -5,25 +5,25 @@ use super::loss_recovery::{LossRecovery, Origin, Phase};
 use crate::transport::scoreboard::Outstanding;
 use crate::transport::{Acked, CongestionControl, Settings};
 
-/// RFC 5681 §3.2: duplicate acknowledgements that indicate a loss.
+/// Number of duplicate acknowledgements that indicates a loss (RFC 5681 §3.2).
 const DUP_THRESH: u32 = 3;
 
 /// Duplicate acknowledgements and the fast retransmit that follows from them.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Duplicates {
-    /// Duplicates in a row for the oldest outstanding segment.
+    /// Number of consecutive duplicates for the oldest outstanding segment.
     count: u32,
     /// First segment not yet sent at the last loss: duplicates for segments before it indicate no
     /// new loss (RFC 6582 §3.2, step 1).
     recover: u32,
-    /// The oldest outstanding segment is to be retransmitted at once.
+    /// True if the oldest outstanding segment is to be retransmitted at once.
     pub(super) resend: bool,
-    /// This recovery has had a partial acknowledgement.
+    /// True if this recovery has had a partial acknowledgement.
     partial: bool,
 }
 
 impl Duplicates {
-    /// State after a timeout, which resends all outstanding segments (RFC 6582 §3.2, step 4).
+    /// Returns the state after a timeout, which resends all outstanding segments (RFC 6582 §3.2, step 4).
     pub(super) fn after_timeout(sent: Outstanding) -> Duplicates {
         Duplicates {
             recover: sent.next,
@@ -31,15 +31,16 @@ impl Duplicates {
         }
     }
 
-    /// Whether new ones would behave the same from now on.
+    /// Returns true if a new value would behave the same from now on.
     pub(super) fn are_as_new(&self, sent: Outstanding) -> bool {
         self.count == 0 && self.recover <= sent.una && !self.resend && !self.partial
     }
 }
 
 impl LossRecovery {
-    /// Whether an acknowledgement of new data leaves the timer running. Only a recovery's first
-    /// partial one restarts it, so that many losses soon end in a timeout (§4, impatient variant).
+    /// Returns true if an acknowledgement of new data leaves the timer running. Only the first partial
+    /// acknowledgement of a recovery restarts it, so that many losses soon end in a timeout (§4, impatient
+    /// variant).
     pub(super) fn keeps_timer(&self, sent: Outstanding) -> bool {
         match self.phase {
             Phase::Recovery { until } => self.duplicates.partial && sent.una < until,
@@ -96,8 +97,8 @@ impl Sender {
         };
     }
 
-    /// A partial acknowledgement: retransmits the next hole and deflates the window by the newly
-    /// acknowledged bytes less one segment (§3.2, step 3, partial acknowledgements).
+    /// Takes a partial acknowledgement: retransmits the next hole and deflates the window by the newly
+    /// acknowledged bytes minus one segment (§3.2, step 3, partial acknowledgements).
     fn take_partial_ack(
         &mut self,
         recovery: &mut LossRecovery,
@@ -125,7 +126,7 @@ impl Sender {
         recovery.duplicates.partial = false;
     }
 
-    /// The segment to send outside recovery from a timeout: the lost one at once, else new data.
+    /// Returns the segment to send outside recovery from a timeout: the lost one at once, otherwise new data.
     /// Each of the first two duplicates allows one more segment (limited transmit, RFC 3042).
     pub(super) fn plain_candidate(
         &self,

@@ -1,5 +1,5 @@
-//! Loss recovery by time (RACK-TLP, RFC 8985), as Linux does it since 2018: the parts are
-//! [`Flight`], [`Rack`], [`TailProbe`] and [`Undo`].
+//! Loss recovery by time (RACK-TLP, RFC 8985), as in Linux since 2018. Its parts are [`Flight`], [`Rack`],
+//! [`TailProbe`] and [`Undo`].
 
 use super::loss_recovery::{LossRecovery, Phase};
 use super::{Ack, Expiry, Segment, Sender};
@@ -14,14 +14,14 @@ use crate::transport::validation::is_limiting;
 use crate::transport::{Acked, CongestionControl, Settings, Window};
 use crate::units::Time;
 
-/// What a sender with RACK keeps from its first segment to the acknowledgement of its last one.
+/// State of a sender with RACK, from its first segment to the acknowledgement of its last one.
 #[derive(Clone, Debug)]
 pub(super) struct ByTime {
     flight: Flight,
     rack: Rack,
     probe: TailProbe,
     undo: Undo,
-    /// To be sent whatever the window says.
+    /// Segment to be sent regardless of the window.
     forced: Option<Forced>,
     timers: Timers,
 }
@@ -34,7 +34,7 @@ enum Forced {
     First,
 }
 
-/// When each timer expires; [`Time::MAX`] while it is off.
+/// Expiry of each timer; [`Time::MAX`] while it is off.
 #[derive(Clone, Copy, Debug)]
 struct Timers {
     retransmission: Time,
@@ -68,7 +68,7 @@ impl Default for ByTime {
 }
 
 impl ByTime {
-    /// Makes it as new, but keeps the allocated memory.
+    /// Resets the value, but keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         let mut flight = std::mem::take(&mut self.flight);
         flight.clear();
@@ -90,8 +90,8 @@ struct Parts<'a> {
 }
 
 impl Sender {
-    /// Takes what recovery by time needs from the pool; to be called before the first segment, and
-    /// after the handshake where there is one.
+    /// Takes the state of recovery by time from the pool. Must be called before the first segment, and
+    /// after the handshake if there is one.
     pub(crate) fn begin_by_time(&mut self, pool: &mut Pool<LossRecovery>) {
         let mut recovery = pool.take();
         let time = recovery.by_time.get_or_insert_default();
@@ -101,7 +101,7 @@ impl Sender {
         self.recovery = Some(recovery);
     }
 
-    /// Runs `action` on the state, and sets the timer; `None` once all is acknowledged.
+    /// Runs `action` on the state, and sets the timer; returns `None` when all data is acknowledged.
     fn with_parts<R>(&mut self, action: impl FnOnce(&mut Sender, Parts<'_>) -> R) -> Option<R> {
         let mut recovery = self.recovery.take()?;
         let mut time = recovery.by_time.take()?;
@@ -172,7 +172,7 @@ impl Sender {
         })
     }
 
-    /// The first lost segment, else new data, if the window has room for it.
+    /// Returns the first lost segment, otherwise new data, if the window has room for it.
     fn next_in_window(&self, time: &mut ByTime, settings: &Settings) -> Option<u32> {
         let new = (self.sent.next < self.segments).then_some(self.sent.next);
         let index = time.flight.next_lost().or(new)?;
@@ -181,8 +181,8 @@ impl Sender {
         (wanted <= u64::from(self.window.cwnd)).then_some(index)
     }
 
-    /// New data if there is some and the receiver has room for it, else the last segment sent
-    /// (TLP_send_probe, RFC 8985 §7.3).
+    /// Returns the segment of a probe: new data if there is some and the receiver has room for it, otherwise
+    /// the last segment sent (TLP_send_probe, RFC 8985 §7.3).
     fn probe_segment(&self, settings: &Settings) -> u32 {
         let with_it = u64::from(self.sent.count() + 1) * u64::from(settings.mss);
         match self.sent.next < self.segments && with_it <= u64::from(settings.window_cap) {
@@ -191,9 +191,9 @@ impl Sender {
         }
     }
 
-    /// Sets the probe timer anew where a probe may be sent: nothing is reported, nothing is being
-    /// repaired, no probe is under way (§7.2). It expires with the retransmission timer at the
-    /// latest, and then stands for it.
+    /// Restarts the probe timer if a probe may be sent: no segment is reported, nothing is being repaired, and
+    /// no probe is in flight (§7.2). It expires at the latest with the retransmission timer, and then
+    /// replaces it.
     fn schedule_probe(&self, phase: Phase, time: &mut ByTime, now: Time, settings: &Settings) {
         let outstanding = self.sent.count();
         let may = phase == Phase::Open
@@ -262,8 +262,8 @@ impl Sender {
         }
     }
 
-    /// Removes what is delivered from the flight, and tells loss detection, the estimate of the
-    /// round-trip time, and congestion control. Returns how many segments are delivered too.
+    /// Removes delivered segments from the flight. Updates loss detection, the estimate of the round-trip time,
+    /// and congestion control. Also returns the number of delivered segments.
     fn take_news<'a>(
         &mut self,
         time: &mut ByTime,
@@ -288,7 +288,7 @@ impl Sender {
         self.deadline = time.timers.retransmission;
         let acked = self.note(ack, advanced, false, settings);
         time.timers.retransmission = self.deadline;
-        // Data that left before the first segment did says that the path still delivers.
+        // A delivery of data that left before the first segment shows that the path still works.
         if settings.linux_rules && advanced == 0 && Some(earliest) < time.flight.first_sent_at() {
             time.timers.retransmission = ack.now + self.rtt.timeout(settings);
         }
@@ -311,7 +311,7 @@ impl Sender {
         }
     }
 
-    /// Restores the window where the retransmissions of this recovery were needless, and ends it.
+    /// Restores the window if the retransmissions of this recovery were needless, and ends the recovery.
     fn undo_needless(
         &mut self,
         recovery: &mut LossRecovery,
@@ -343,7 +343,7 @@ impl Sender {
         time.flight.find_all();
     }
 
-    /// Enters, leaves or goes on with recovery; whether the window may grow.
+    /// Enters, leaves or continues recovery. Returns true if the window may grow.
     fn change_phase(
         &mut self,
         recovery: &mut LossRecovery,
@@ -401,8 +401,8 @@ impl Sender {
     }
 }
 
-/// How fast recovery goes on after an acknowledgement. In Linux only one that advances and shows no
-/// further loss is safe (RFC 9937, SafeACK); with RFC 6937 all are.
+/// Returns the bound on sending in recovery after an acknowledgement. In Linux, an acknowledgement is safe
+/// only if it advances and shows no further loss (RFC 9937, SafeACK); with RFC 6937 all are safe.
 fn bound(is_safe: bool, settings: &Settings) -> Bound {
     match is_safe || !settings.linux_rules {
         true => Bound::SlowStart,
@@ -412,7 +412,7 @@ fn bound(is_safe: bool, settings: &Settings) -> Bound {
 
 /// Timers.
 impl Sender {
-    /// The next timer has expired.
+    /// Handles the expiry of the next timer.
     pub(super) fn expire_by_time(&mut self, now: Time, settings: &Settings) -> Expiry {
         let expiry = self.with_parts(|sender, Parts { recovery, time }| {
             if time.timers.reordering <= now {
@@ -431,7 +431,7 @@ impl Sender {
         expiry.unwrap_or(Expiry::Timeout)
     }
 
-    /// Segments had time to arrive behind others (RFC 8985 §6.2, step 5).
+    /// Handles the end of the time in which reordered segments may still arrive (RFC 8985 §6.2, step 5).
     fn end_patience(
         &mut self,
         recovery: &mut LossRecovery,
@@ -459,8 +459,8 @@ impl Sender {
         }
     }
 
-    /// The retransmission timer expired. The first segment is sent again at once; the window is that
-    /// of slow start, on top of what is not thought lost (RFC 8985 §6.3, RFC 5681 §3.1).
+    /// Handles the expiry of the retransmission timer. The first segment is sent again at once. The window is
+    /// that of slow start, on top of the segments that do not count as lost (RFC 8985 §6.3, RFC 5681 §3.1).
     fn time_out_by_time(
         &mut self,
         recovery: &mut LossRecovery,

@@ -1,10 +1,10 @@
-//! RACK-TLP in a sender, by hand.
+//! Tests of RACK-TLP in a sender, with values computed manually.
 
 use super::tests::{send_all, settings};
 use super::*;
 use crate::scenario::Scenario;
 
-/// A sender that has measured a round-trip time of 100 µs with its first segment: segments 1 to 11
+/// Returns a sender that has measured a round-trip time of 100 µs with its first segment: segments 1 to 11
 /// left at 100 µs. PTO = 2 · 100 µs + 2 ms, RTO = 100 µs + 200 ms.
 fn flow_by_time(segments: u32, changes: &str) -> (Sender, Settings) {
     let mut scenario = Scenario::default();
@@ -27,7 +27,8 @@ fn at(us: u64) -> Time {
     Time::from_us(us)
 }
 
-/// At `now` an acknowledgement arrives of what left at `stamp`, microseconds.
+/// Passes the sender an acknowledgement that arrives at `now` of a segment that left at `stamp`,
+/// microseconds.
 fn ack(
     sender: &mut Sender,
     next_expected: u32,
@@ -74,9 +75,9 @@ fn before_the_first_measurement_a_probe_stands_for_the_timeout() {
 }
 
 /// The handshake took 100 µs; the first flight waits in a standing queue for a millisecond. Both lost
-/// segments are sent again, and only the later one arrives, 500 µs later: sooner than all data before
-/// it. With the handshake's round trip that is an answer to the retransmission, so that the earlier
-/// one is lost again and need not wait for the timeout.
+/// segments are sent again. Only the later one arrives, after 500 µs, which is faster than all data
+/// before it. The round trip of the handshake shows that this answers the retransmission. So the earlier
+/// segment is lost again and need not wait for the timeout.
 #[test]
 fn the_round_trip_of_the_handshake_tells_retransmissions_from_originals() {
     for (handshake, resent) in [(Some(at(100)), vec![0]), (None, vec![])] {
@@ -105,13 +106,13 @@ fn the_round_trip_of_the_handshake_tells_retransmissions_from_originals() {
 #[test]
 fn the_timeout_is_a_round_trip_and_at_least_min_rto_as_in_linux() {
     let (sender, settings) = flow_by_time(20, "");
-    // RTTVAR is 50 µs, and four of them are less than minRTO.
+    // RTTVAR is 50 µs, and four times that is less than minRTO.
     assert_eq!(sender.rtt.timeout(&settings), at(200_100));
     let (sender, settings) = flow_by_time(20, "min_rto_us=150");
     assert_eq!(sender.rtt.timeout(&settings), at(300));
 }
 
-/// Of ten segments the last is lost. The probe repeats it; what it repairs needs no recovery.
+/// The last of ten segments is lost. The probe repeats it, so that no recovery is needed.
 #[test]
 fn a_lost_last_segment_is_repaired_by_the_probe() {
     let (mut sender, settings) = flow_by_time(10, "");
@@ -124,7 +125,7 @@ fn a_lost_last_segment_is_repaired_by_the_probe() {
     assert!(sender.is_done() && sender.deadline() == Time::MAX);
 }
 
-/// Three are lost: the probe's report shows that the two before it are.
+/// The last three segments are lost: the report of the probe shows that the two before it are lost, too.
 #[test]
 fn a_lost_tail_of_three_is_repaired_within_two_round_trips_of_the_probe() {
     let (mut sender, settings) = flow_by_time(10, "");
@@ -141,7 +142,7 @@ fn a_lost_tail_of_three_is_repaired_within_two_round_trips_of_the_probe() {
         &settings,
     );
     assert!(sender.is_recovering());
-    // Half of the three outstanding is less than two segments, which is the least threshold.
+    // Half of the three outstanding segments is less than two segments, the minimum of the threshold.
     assert_eq!(sender.window.ssthresh, 2 * settings.mss);
     assert_eq!(sent, [7, 8]);
     ack(
@@ -183,7 +184,7 @@ fn what_a_probe_repairs_costs_half_of_the_window() {
     for (is_duplicate, segments) in [(false, 5), (true, 10)] {
         let (mut sender, settings) = flow_by_time(12, "max_cwnd_bytes=14600");
         expire(&mut sender, &settings);
-        // All arrive; a new segment, 11, leaves, and its acknowledgement is beyond the probe.
+        // All segments arrive; a new segment, 11, leaves, and its acknowledgement is beyond the probe.
         let report = is_duplicate.then_some([(10, 11), (0, 0), (0, 0)]);
         assert_eq!(ack(&mut sender, 11, report, 100, 2_400, &settings), [11]);
         let mss = settings.mss;
@@ -200,8 +201,8 @@ fn what_a_probe_repairs_costs_half_of_the_window() {
     }
 }
 
-/// 1 is overtaken by 2 and 3 and comes a quarter of a round trip later at most: nothing is sent
-/// again. Had it not come, the timer would have expired after that quarter and 2 ms.
+/// Segment 1 is overtaken by 2 and 3 and arrives at most a quarter of a round trip later: nothing is sent
+/// again. Without its arrival, the timer would have expired after that quarter and 2 ms.
 #[test]
 fn reordering_within_the_window_retransmits_nothing() {
     let (mut sender, settings) = flow_by_time(100, "");
@@ -214,7 +215,7 @@ fn reordering_within_the_window_retransmits_nothing() {
         &settings,
     );
     assert_eq!(sent, [12, 13]);
-    // It left at 0; RACK.rtt is 210 µs, min_RTT 100 µs: 0 + 210 + 25 + 2,000 µs.
+    // Segment 1 left at 0; RACK.rtt is 210 µs, min_RTT 100 µs: 0 + 210 + 25 + 2,000 µs.
     assert_eq!(sender.deadline(), at(2_235));
     let mut late = sender.clone();
     let sent = ack(&mut sender, 4, None, 0, 220, &settings);
@@ -239,7 +240,7 @@ fn a_retransmission_that_is_lost_is_sent_again() {
     );
     assert_eq!(sent[0], 1);
     let until = sender.sent.next;
-    // What left after the retransmission arrives, the retransmission does not.
+    // Segments that left after the retransmission arrive, the retransmission does not.
     let mut again = Vec::new();
     for end in 7..=until + 2 {
         let end = end.min(sender.sent.next);
@@ -249,7 +250,7 @@ fn a_retransmission_that_is_lost_is_sent_again() {
     assert!(again.contains(&1), "{again:?}");
 }
 
-/// The acknowledgement of the first transmission comes after the timeout (Eifel).
+/// The acknowledgement of the first transmission arrives after the timeout (Eifel).
 #[test]
 fn a_spurious_timeout_is_undone() {
     let (mut sender, settings) = flow_by_time(100, "");
@@ -274,7 +275,7 @@ fn a_spurious_fast_retransmit_is_undone_by_its_duplicate() {
     let sent = ack(&mut sender, 1, reported, 0, 200, &settings);
     assert!(sender.is_recovering());
     assert_eq!(sent[0], 1);
-    // The stamp says nothing here, and the recovery ends.
+    // The timestamp gives no information here, and the recovery ends.
     ack(&mut sender, 12, None, 200, 300, &settings);
     assert!(!sender.is_recovering() && sender.cwnd() < before.cwnd);
     let duplicate = Some([(1, 2), (0, 0), (0, 0)]);
@@ -306,11 +307,11 @@ fn all_is_given_back_at_the_end_and_late_acknowledgements_change_nothing() {
     assert_eq!(sender.emit(at(300), &settings), None);
 }
 
-/// The rules of RFCs and of Linux.
+/// Tests of rules in which RFCs and Linux differ.
 const RULES: [&str; 2] = ["tcp_rules=rfc", "tcp_rules=linux"];
 
-/// With two segments reported two new ones leave, so that 13 are outstanding with a window of 11 when
-/// the third report shows the loss.
+/// Two new segments leave when two are reported. So 13 are outstanding with a window of 11 when the third
+/// report shows the loss.
 #[test]
 fn a_loss_halves_what_is_outstanding_or_in_linux_the_window() {
     let thresholds = RULES.map(|rules| {
@@ -324,8 +325,8 @@ fn a_loss_halves_what_is_outstanding_or_in_linux_the_window() {
     assert_eq!(thresholds, [13, 11]);
 }
 
-/// Segments 1 to 9 are lost and nothing is in the network. The report of 10 and 11 lets two leave, and
-/// one more where recovery need not be careful; the next acknowledgement advances, and is safe.
+/// Segments 1 to 9 are lost and nothing is in the network. The report of 10 and 11 lets two segments leave,
+/// and one more if recovery need not be careful. The next acknowledgement advances, and is safe.
 #[test]
 fn linux_sends_more_than_was_delivered_only_where_no_further_loss_shows() {
     let sent = RULES.map(|rules| {
@@ -340,7 +341,7 @@ fn linux_sends_more_than_was_delivered_only_where_no_further_loss_shows() {
     assert_eq!(linux, (vec![1, 2], vec![3, 4]));
 }
 
-/// RFC 6298 §5 starts the timer anew only when data is acknowledged; Linux also when the first
+/// RFC 6298 §5 restarts the timer only when data is acknowledged. Linux also restarts it when the first
 /// segment is sent again, and when data is reported that left before.
 #[test]
 fn the_timer_of_linux_counts_from_the_repair_of_the_first_segment() {

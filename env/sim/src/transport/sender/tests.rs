@@ -19,7 +19,8 @@ pub(super) fn send_all(sender: &mut Sender, now: Time, settings: &Settings) -> V
         .collect()
 }
 
-/// Takes an acknowledgement of a segment sent `rtt` before; without `rtt`, of a retransmitted one.
+/// Passes the sender an acknowledgement of a segment sent `rtt` before; without `rtt`, of a retransmitted
+/// one.
 fn acknowledge(
     sender: &mut Sender,
     next_expected: u32,
@@ -88,7 +89,7 @@ fn the_last_segment_is_short_and_all_acknowledged_stops_the_timer() {
 fn duplicate_acknowledgements_send_new_data_then_the_hole() {
     let (mut sender, settings) = flow(100);
     send_all(&mut sender, Time::ZERO, &settings);
-    // Segment 0 is lost. The first two SACKs let new segments out (limited transmit, RFC 3042).
+    // Segment 0 is lost. The first two SACKs allow new segments (limited transmit, RFC 3042).
     for sacked in 1..3 {
         acknowledge(
             &mut sender,
@@ -153,7 +154,7 @@ fn a_second_timeout_leaves_the_threshold() {
 fn a_lost_tail_is_retransmitted_once_when_nothing_else_can_be_sent() {
     let (mut sender, settings) = flow(10);
     send_all(&mut sender, Time::ZERO, &settings);
-    // 0 and 9 are lost; 1..=8 arrive.
+    // Segments 0 and 9 are lost; 1 to 8 arrive.
     acknowledge(
         &mut sender,
         0,

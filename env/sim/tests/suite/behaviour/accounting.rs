@@ -31,7 +31,7 @@ proptest! {
         prop_assert!(simulator.records_are_balanced());
     }
 
-    /// What the policy is told, what the buffer counts and what the outcome reports are one.
+    /// The policy's events, the buffer's counts and the outcome's values agree.
     #[test]
     fn policy_buffer_and_outcome_tell_the_same(setup in any_setup()) {
         let mut simulator = setup.probed();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::behaviour::setup::{MANY_EVENTS, any_setup, config};
 
-/// The least time from the establishment to the last byte: all packets on the host's line, then
+/// Returns the least time from the establishment to the last byte: all packets on the host's line, then
 /// the last one on the port's.
 fn least_time(scenario: &Scenario, size: u64) -> Time {
     let mss = u64::from(scenario.mss);

@@ -1,9 +1,9 @@
-//! Any input that can be given: it is refused with a reason, or what comes out holds and comes out the
-//! same however it is computed.
+//! Fuzzing with any valid or invalid input. The input is refused with a reason, or its results satisfy
+//! the invariants and are the same however they are computed.
 //!
-//! The set-ups of the other properties are networks that somebody would build. These are not: every
-//! setting, every parameter of a policy and every column of a flow list takes values from one end of
-//! its range to the other.
+//! The set-ups of the other properties are realistic networks. These are not: every setting, every
+//! parameter of a policy and every column of a flow list takes values from one end of its range to the
+//! other.
 
 use std::io::Cursor;
 
@@ -22,7 +22,7 @@ use proptest::test_runner::TestRunner;
 
 use crate::behaviour::setup::{cases, config};
 
-/// Events after which a simulation is left as it is. A flow of terabytes would go on for hours.
+/// Events after which a simulation is stopped. A flow of terabytes would take hours.
 const EVENTS: u64 = 30_000;
 
 /// Numeric settings and the ends of their ranges.
@@ -63,7 +63,7 @@ const NUMBERS: [(&str, u64, u64); 34] = [
     ("incast_degree", 1, 20),
 ];
 
-/// What a user gives: settings, a policy and a flow list, or none for generated traffic.
+/// A user's input: settings, a policy and a flow list, or none for generated traffic.
 #[derive(Clone, Debug)]
 struct Input {
     settings: Vec<String>,
@@ -72,21 +72,21 @@ struct Input {
     seed: u64,
 }
 
-/// The input as objects.
+/// The input, parsed into objects.
 struct Accepted {
     scenario: Scenario,
     policy: PolicySpec,
     trace: Trace,
 }
 
-/// A simulation that ended or was left, and its results.
+/// A simulation that ended or was stopped, and its results.
 struct Ran {
     simulator: Simulator,
     outcome: Outcome,
 }
 
 impl Input {
-    /// The objects that the input stands for, or the reason why it is refused.
+    /// Returns the objects that the input describes, or the reason why it is refused.
     fn accept(&self) -> Result<Accepted, String> {
         let mut scenario = Scenario::default();
         for setting in &self.settings {
@@ -126,7 +126,7 @@ impl Accepted {
         run(self.simulator(), EVENTS)
     }
 
-    /// The same input after being written to files and read again.
+    /// Returns the same input after being written to files and read again.
     fn through_files(&self) -> Accepted {
         let mut csv = Vec::new();
         self.trace.to_writer(&mut csv).expect("memory takes it");
@@ -148,7 +148,7 @@ fn run(mut simulator: Simulator, events: u64) -> Ran {
     Ran { simulator, outcome }
 }
 
-/// Everything in the outcome that does not depend on the machine.
+/// Returns everything in the outcome that does not depend on the machine.
 fn results(outcome: &Outcome) -> String {
     let summary = Summary {
         wall_s: 0.0,
@@ -163,7 +163,7 @@ fn results(outcome: &Outcome) -> String {
     format!("{times:?} {summary:?}")
 }
 
-/// Numbers of all orders of magnitude, and the ends.
+/// Generates numbers of all orders of magnitude, and the ends.
 fn number(min: u64, max: u64) -> impl Strategy<Value = u64> {
     let (low, high) = ((min as f64 + 1.0).ln(), (max as f64 + 1.0).ln());
     prop_oneof![
@@ -219,7 +219,7 @@ fn number_setting() -> impl Strategy<Value = String> {
     })
 }
 
-/// A value of the parameter, as text; most are accepted.
+/// Generates a value of the parameter, as text; most are accepted.
 fn value_of(parameter: &ParameterInfo) -> BoxedStrategy<String> {
     let real = |low: f64, high: f64| (low.ln()..high.ln()).prop_map(f64::exp);
     let words = |values: &[&str]| {
@@ -247,7 +247,7 @@ fn value_of(parameter: &ParameterInfo) -> BoxedStrategy<String> {
     }
 }
 
-/// A policy with some of its parameters given.
+/// Generates a policy with some of its parameters given.
 fn policy() -> impl Strategy<Value = String> {
     let definitions: Vec<_> = catalogue().to_vec();
     prop::sample::select(definitions).prop_flat_map(|definition| {
@@ -316,19 +316,19 @@ fn any_input() -> impl Strategy<Value = Input> {
     })
 }
 
-/// The least time between the establishment and the last byte: every byte of payload and headers on
-/// the host's line, the last packet on the port's, and two propagation delays, picoseconds.
+/// Returns the least time between the establishment and the last byte: every byte of payload and
+/// headers on the host's line, the last packet on the port's, and two propagation delays, picoseconds.
 fn least_ps(scenario: &Scenario, size: u64) -> u128 {
     let mss = u64::from(scenario.mss);
     let packets = size.div_ceil(mss);
     let of_tcp = scenario.full_packet_bytes() - mss;
-    // A flow may be one of RDMA, whose headers are smaller as a rule.
+    // A flow may be RDMA, whose headers are usually smaller.
     let headers = of_tcp.min(u64::from(scenario.rdma_header_bytes));
     let headers = headers + u64::from(scenario.overhead_bytes);
     let last = size - (packets - 1) * mss + headers;
     let bytes = u128::from(size) + u128::from(packets) * u128::from(headers) + u128::from(last);
     let bits_ps = bytes * 8 * 1_000_000_000_000;
-    // A transmission is rounded to a picosecond, down at worst.
+    // A transmission is rounded to a picosecond, in the worst case down.
     let rounding = u128::from(packets) + 1;
     (bits_ps / u128::from(scenario.rate_bps)).saturating_sub(rounding)
         + 2 * u128::from(scenario.propagation().as_ps())
@@ -349,7 +349,7 @@ fn check_times(input: &Accepted, outcome: &Outcome) -> Result<(), TestCaseError>
     Ok(())
 }
 
-/// No host receives or sends payload faster than its line, over any set of completed flows.
+/// Checks that no host receives or sends payload faster than its line, over any set of completed flows.
 fn check_rates(input: &Accepted, outcome: &Outcome) -> Result<(), TestCaseError> {
     let ends: [fn(&FlowRecord) -> u32; 2] = [|record| record.spec.src, |record| record.spec.dst];
     for end in ends {
@@ -399,7 +399,7 @@ fn check_counts(input: &Accepted, ran: &Ran) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Forks, other threads, recorders and files change nothing.
+/// Checks that forks, other threads, recorders and files change nothing.
 fn check_same(input: &Accepted, ran: &Ran) -> Result<(), TestCaseError> {
     let expected = results(&ran.outcome);
     let mut half = input.simulator();
@@ -437,7 +437,7 @@ proptest! {
     }
 }
 
-/// A fuzzer whose inputs are all refused finds nothing.
+/// A fuzzer whose inputs are all refused would find nothing.
 #[test]
 fn many_inputs_are_accepted_and_have_something_to_do() {
     let mut runner = TestRunner::deterministic();

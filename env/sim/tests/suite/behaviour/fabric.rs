@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 use crate::behaviour::setup::{EVENTS_PER_CHECK, MANY_EVENTS, Setup, any_setup, config};
 
-/// A leaf-spine network with the settings of a scenario.
+/// Returns a leaf-spine network with the settings of a scenario.
 fn in_network(
     scenario: &Scenario,
     leaves: u32,
@@ -37,7 +37,7 @@ fn in_network(
     }
 }
 
-/// Every switch has the set-up's policy and buffer.
+/// Builds a simulation in which every switch has the set-up's policy and buffer.
 fn fabric(setup: &Setup) -> FabricSimulator {
     let Setup {
         scenario,
@@ -47,7 +47,7 @@ fn fabric(setup: &Setup) -> FabricSimulator {
     policy.fabric(scenario, trace).expect("the set-up is valid")
 }
 
-/// All that must be equal where results are.
+/// Returns all values that must be equal for equal results.
 fn results(outcome: &Outcome) -> (Vec<Option<Time>>, [u64; 7], Vec<f64>) {
     let summary = &outcome.summary;
     let finishes = outcome.records.iter().map(|record| record.finish);
@@ -67,7 +67,7 @@ fn results(outcome: &Outcome) -> (Vec<Option<Time>>, [u64; 7], Vec<f64>) {
     )
 }
 
-/// A network, and hosts for it: so many that every leaf has as many.
+/// Generates a network and its hosts, the same number at every leaf.
 fn any_fabric() -> impl Strategy<Value = Setup> {
     let network = (2u32..4, 1u32..4, 1u32..3);
     let routing = (
@@ -92,14 +92,15 @@ fn any_fabric() -> impl Strategy<Value = Setup> {
             }
             setup.scenario.ecmp = ecmp;
             setup.scenario.ecmp_salt = ecmp_salt;
-            // Static partitions are the smaller the more ports there are.
+            // Static partitions are the smaller, the more ports there are.
             setup.scenario.buffer_bytes *= 4 * u64::from(leaves);
             setup
         },
     )
 }
 
-/// True if a flow alone doubles its window each round trip up to its limit, which no flow exceeds.
+/// Returns true if an isolated flow doubles its window each round trip up to its limit, which no flow
+/// exceeds.
 fn is_fastest_alone(scenario: &Scenario) -> bool {
     let plain = [
         TransportKind::NewReno,
@@ -146,9 +147,10 @@ proptest! {
         prop_assert!(simulator.outcome().summary.packets_forwarded > 0);
     }
 
-    /// Whatever path its packets take, and whatever else there is. Relative to `alone` where a flow alone doubles its
-    /// window: else it can be faster among others, whose losses end the delay of acknowledgements or let the window of
-    /// CUBIC grow sooner, and the recovery of ns-3 sends more than the limit of the window.
+    /// The bound holds whatever the path and the other flows. Relative to `alone` it is tested only if
+    /// an isolated flow doubles its window. Otherwise a flow can be faster among others: their losses
+    /// end the delay of acknowledgements or let the window of CUBIC grow sooner, and the recovery of
+    /// ns-3 sends more than the limit of the window.
     #[test]
     fn no_flow_is_faster_than_its_base(
         setup in any_fabric(),
@@ -180,7 +182,7 @@ proptest! {
     }
 }
 
-/// Packets of a flow alone that take turns among five links which are slower than those of hosts.
+/// Packets of an isolated flow take turns among five links, which are slower than those of hosts.
 #[test]
 fn a_sprayed_flow_alone_is_not_faster_than_its_base() {
     let changes = [
@@ -243,8 +245,8 @@ fn a_sprayed_flow_alone_is_not_faster_than_its_base() {
     }
 }
 
-/// Four links and three switches: every packet is stored and forwarded three times, and those
-/// behind it follow one transmission time apart.
+/// The path has four links and three switches: every packet is stored and forwarded three times, and
+/// the packets behind it follow one transmission time apart.
 #[test]
 fn a_window_crosses_a_fabric_as_a_pipeline() {
     let scenario = in_network(&Scenario::default(), 2, 4, 2, 1);
@@ -284,7 +286,7 @@ fn a_window_crosses_a_fabric_as_a_pipeline() {
     }
 }
 
-/// The default traffic among 16 hosts of a network, of so many flows.
+/// Returns the default traffic of `flows` flows among 16 hosts of a network.
 fn setup_of_flows(scenario: &Scenario, flows: u32) -> Setup {
     let scenario = Scenario {
         flows: RangeU32::new(flows, flows),
@@ -298,7 +300,7 @@ fn setup_of_flows(scenario: &Scenario, flows: u32) -> Setup {
     }
 }
 
-/// Several switches, the same result each time, also in a fork.
+/// Several switches give the same result each time, also in a fork.
 #[test]
 fn a_fork_of_a_fabric_goes_on_like_it() {
     let scenario = Scenario {
@@ -317,7 +319,7 @@ fn a_fork_of_a_fabric_goes_on_like_it() {
     assert_eq!(results(&whole), results(&fork.run()));
 }
 
-/// Every packet that a switch takes or loses, and every departure, is an event of its own.
+/// Every packet that a switch accepts or loses, and every departure, is a separate event.
 #[test]
 fn the_switch_with_a_decision_due_is_asked() {
     let setup = setup_of_flows(&in_network(&Scenario::default(), 2, 8, 2, 1), 20);
@@ -352,7 +354,7 @@ fn the_switch_with_a_decision_due_is_asked() {
     assert!(asked.iter().all(|times| *times > 0));
 }
 
-/// Admits everything and counts packets by port.
+/// Admits all packets and counts them by port.
 #[derive(Clone, Debug)]
 struct Counting(Vec<u64>);
 
@@ -367,7 +369,7 @@ impl Policy for Counting {
     }
 }
 
-/// Packets by port of each switch, for many short flows between random hosts.
+/// Returns the packets by port of each switch, for many short flows between random hosts.
 fn packets_by_port(scenario: &Scenario, network: LeafSpine) -> Vec<Vec<u64>> {
     const FLOWS: u64 = 4_000;
     let mut rng = stream(7, "shares of links", 0);
@@ -401,9 +403,9 @@ fn packets_by_port(scenario: &Scenario, network: LeafSpine) -> Vec<Vec<u64>> {
     switches.iter().map(counts).collect()
 }
 
-/// Fails where a link of a set has not its share of the packets: one of `n`, within five standard
-/// deviations of a binomial count, or as many as the others and at most one more where packets take
-/// turns.
+/// Checks that each link of a set carries its share of the packets: one of `n`, within five standard
+/// deviations of a binomial count, or, if packets take turns, the same number as the others up to one
+/// packet.
 fn is_shared(links: &[u64], in_turn: bool, case: &str) {
     let total: u64 = links.iter().sum();
     let share = 1.0 / links.len() as f64;
@@ -417,8 +419,8 @@ fn is_shared(links: &[u64], in_turn: bool, case: &str) {
     );
 }
 
-/// Every link between switches carries its share, whatever chooses the path. Spines that draw on the buffers of
-/// leaves take the same links (a test of their topology).
+/// Every link between switches carries its share, whatever selects the path. Spines that draw on the
+/// buffers of leaves take the same links (a test of their topology).
 #[test]
 fn no_link_stays_idle() {
     for (leaves, hosts, spines, links) in [(2, 8, 2, 2), (3, 8, 2, 4), (4, 6, 3, 1), (2, 9, 3, 3)] {

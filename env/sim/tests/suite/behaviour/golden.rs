@@ -1,11 +1,11 @@
 //! Hashes of traces and results. The same seed means the same result bit for bit, on every machine,
 //! whatever the number of threads, from one version to the next.
 //!
-//! It is right to change a value here where a change of behaviour was intended: a rule of the
-//! simulator, a transport or a generator was corrected or completed, and the commit says which. A
-//! change that was to alter nothing (speed, structure, a dependency) and alters one of these is
-//! wrong. Trace hashes should never change: results that were published name their traces by seed.
-//! A new transport, policy, workload or arrival mode adds a line.
+//! Change a value here only if a change of behaviour was intended: a rule of the simulator, a transport
+//! or a generator was corrected or completed, and the commit says which. If a change that should alter
+//! nothing (speed, structure, a dependency) alters one of these values, it is wrong. Trace hashes
+//! should never change: published results name their traces by seed. A new transport, policy, workload
+//! or arrival mode adds a line.
 
 use bufgym_sim::network::Outcome;
 use bufgym_sim::rng::{Split, trace_seed};
@@ -15,7 +15,7 @@ use bufgym_sim::switch::{aqm, policy};
 use bufgym_sim::traffic::{Trace, generate};
 use sha2::{Digest as _, Sha256};
 
-/// The first eight bytes of SHA-256, as hexadecimal digits.
+/// Returns the first eight bytes of SHA-256, as hexadecimal digits.
 fn hash(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest[..8]
@@ -37,11 +37,11 @@ fn scenario(settings: &str) -> Scenario {
     scenario
 }
 
-/// So many flows into a small buffer that a few per cent of the packets are lost.
+/// Settings with so many flows into a small buffer that a few per cent of the packets are lost.
 const CROWDED: &str = "workload=fb_hadoop flows=300 active_ports=4 incast_degree=8 load=0.9 \
                        buffer_bytes=100000 min_rto_us=10000";
 
-/// Finish times of all flows, picoseconds.
+/// Returns a hash of the finish times of all flows, picoseconds.
 fn results(policy: &str, settings: &str) -> String {
     let scenario = scenario(&format!("{CROWDED} {settings}"));
     let policy: PolicySpec = policy.parse().expect("a policy of the catalogue");
@@ -165,7 +165,8 @@ fn results_are_what_they_were() {
     }
 }
 
-/// Finish times of all flows, picoseconds, and the counts and averages of the summary.
+/// Returns a hash of the finish times of all flows, picoseconds, and of the counts and averages of the
+/// summary.
 fn everything(outcome: &Outcome) -> String {
     let mut bytes = Vec::new();
     for record in &outcome.records {
@@ -193,7 +194,7 @@ fn everything(outcome: &Outcome) -> String {
     hash(&bytes)
 }
 
-/// A run of a preset: policy, preset and settings, separated by spaces.
+/// Runs a preset: policy, preset and settings, separated by spaces.
 fn preset_run(run: &str) -> Outcome {
     let mut words = run.split_whitespace();
     let (policy, preset) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
@@ -219,7 +220,7 @@ fn check(runs: &[(&str, &str)]) {
     assert!(changed.is_empty(), "\n{}", changed.join("\n"));
 }
 
-/// Fails where something of the catalogue stands in none of the runs.
+/// Checks that every name of a catalogue occurs in one of the runs.
 fn covers(runs: &[(&str, &str)], names: impl IntoIterator<Item = &'static str>) {
     let has = |name: &str| {
         let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
@@ -235,7 +236,7 @@ fn covers(runs: &[(&str, &str)], names: impl IntoIterator<Item = &'static str>) 
     }
 }
 
-/// One switch, overloaded, with each policy.
+/// Runs of one switch, overloaded, with each policy.
 #[test]
 fn every_policy_does_what_it_did() {
     let runs = [
@@ -396,7 +397,7 @@ fn every_queue_management_does_what_it_did() {
     check(&runs);
 }
 
-/// Small networks with each transport, way through the network, scheduler and mark.
+/// Runs of small networks with each transport, path selection, scheduler and mark.
 #[test]
 fn networks_do_what_they_did() {
     let runs = [

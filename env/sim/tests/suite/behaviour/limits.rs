@@ -21,7 +21,7 @@ fn alone(start: Time, size: u64) -> Trace {
     }
 }
 
-/// Packets count their wire bytes in 16 bits: a larger packet is refused, not cut.
+/// Packets count their wire bytes in 16 bits: a larger packet is refused, not truncated.
 #[test]
 fn the_largest_packet_takes_its_time_and_a_larger_one_is_refused() {
     let mut scenario = Scenario::default();
@@ -46,7 +46,7 @@ fn the_largest_packet_takes_its_time_and_a_larger_one_is_refused() {
     }
 }
 
-/// Every setting at the ends of what is accepted: refused by name, or what it makes can be simulated.
+/// Every setting at its limits is refused by name, or gives a scenario that can be simulated.
 #[test]
 fn every_setting_at_its_ends_is_refused_or_works() {
     let small = || {
@@ -114,8 +114,8 @@ fn every_setting_at_its_ends_is_refused_or_works() {
     assert!(ran > 500 && refused > 500, "{ran}, {refused}");
 }
 
-/// A simulation ends before its instants can no longer be told apart: what is under way then is
-/// unfinished, and nothing is lost that was not.
+/// A simulation ends before its instants can no longer be distinguished. A flow in progress is then
+/// unfinished, and no packet is lost by this.
 #[test]
 fn a_flow_beyond_the_last_instant_is_unfinished() {
     let mut scenario = Scenario::default();

@@ -1,5 +1,5 @@
-//! Lossless packets in whole simulations: nothing is lost where headroom suffices, pauses end, and the
-//! rest goes on.
+//! Lossless packets in whole simulations: nothing is lost if the headroom suffices, pauses end, and
+//! other traffic continues.
 
 use std::collections::HashMap;
 
@@ -70,7 +70,7 @@ fn finishes(outcome: &[bufgym_sim::network::FlowRecord]) -> Vec<Option<Time>> {
     outcome.iter().map(|record| record.finish).collect()
 }
 
-/// Every policy pauses here, loses lossy packets at most, and resumes what it has paused.
+/// Every policy pauses here, loses at most lossy packets, and resumes what it has paused.
 #[test]
 fn nothing_lossless_is_lost() {
     for policy in POLICIES {
@@ -100,8 +100,7 @@ fn nothing_lossless_is_lost() {
     }
 }
 
-/// With no headroom worth the name packets are lost, the first of them is known, and all flows end
-/// nevertheless.
+/// With hardly any headroom packets are lost, the first of them is recorded, and all flows still end.
 #[test]
 fn without_headroom_packets_are_lost() {
     let scenario = scenario(&["headroom_bytes=1100"]);
@@ -115,7 +114,8 @@ fn without_headroom_packets_are_lost() {
     }
 }
 
-/// Pauses that last for a time, and are repeated before it ends, are those that are taken back.
+/// Pauses that last for a time, and are repeated before it ends, are equivalent to pauses that are
+/// revoked.
 #[test]
 fn quanta_change_nothing() {
     let trace_seed = 5;
@@ -128,14 +128,14 @@ fn quanta_change_nothing() {
             finishes(&timed.records),
             "{policy}"
         );
-        // 512 bits of the fastest repetition: frames are on the wire all the time.
+        // 512 bits of the fastest repetition: frames are always on the wire.
         let short = scenario(&["pfc=quanta", "pfc_quanta=400"]);
         let (_, short) = run(policy, &short, trace_seed);
         assert_eq!(short.summary.drops_lossless, 0, "{policy}");
     }
 }
 
-/// A simulator that is cloned while pause frames are on their way goes on as the original does.
+/// A simulator that is cloned while pause frames are in flight continues like the original.
 #[test]
 fn forks_with_pauses_are_equal() {
     let scenario = scenario(&["pfc_response_ns=500"]);
@@ -160,7 +160,7 @@ fn forks_with_pauses_are_equal() {
     }
 }
 
-/// Without a lossless priority, and with one pool for all, SONiC is Dynamic Threshold.
+/// Without a lossless priority, and with one pool for all, SONiC equals Dynamic Threshold.
 #[test]
 fn sonic_without_lossless_priorities_is_dynamic_threshold() {
     for (count, transport) in [
@@ -184,8 +184,8 @@ fn sonic_without_lossless_priorities_is_dynamic_threshold() {
     }
 }
 
-/// Dynamic Threshold is SONiC's where packets are lossless, and a buffer that never fills pauses
-/// nobody.
+/// Dynamic Threshold with lossless packets is SONiC's, and a buffer that never fills pauses no
+/// neighbour.
 #[test]
 fn the_references_know_lossless_packets() {
     let scenario = scenario(&[]);
@@ -206,7 +206,7 @@ fn the_lossy_pool_is_none_of_reveries() {
     assert_eq!(of("lossy_pool_share=0.2"), of("lossy_pool_share=0.8"));
 }
 
-/// Policies without thresholds at the ingress, and queue management, are refused.
+/// Policies without thresholds at the ingress are refused, and so is queue management.
 #[test]
 fn what_could_lose_lossless_packets_is_refused() {
     let scenario = scenario(&[]);
@@ -226,7 +226,7 @@ fn what_could_lose_lossless_packets_is_refused() {
     }
 }
 
-/// Two answers that start at once at hosts of two leaves, to a host of the third.
+/// Returns two answers that start at once at hosts of two leaves, to a host of the third.
 fn two_answers(bytes: u64) -> Trace {
     let flow = |id, src, dst| FlowSpec {
         id,
@@ -244,7 +244,7 @@ fn two_answers(bytes: u64) -> Trace {
     }
 }
 
-/// A watchdog that is set below the length of a pause says which queue waits for which.
+/// A watchdog whose limit is below the length of a pause reports which queue waits for which.
 #[test]
 fn the_watchdog_names_the_chain() {
     let scenario = scenario(&["pfc_watchdog_us=3", "buffer_bytes=260000"]);
@@ -274,11 +274,11 @@ const ALL_POLICIES: [&str; 7] = [
     "reverie:gamma=0.999999",
 ];
 
-/// Rates of the links between switches, where those of hosts have 25 Gbit/s; 0: the same.
+/// Rates of the links between switches, for hosts with 25 Gbit/s; 0: the same rate.
 const FABRIC_RATES: [&str; 3] = ["0", "10e9", "100e9"];
 
-/// A host sends ten segments of TCP beside three flows of RDMA. As flows in turn they take 40 packets of
-/// the line, as classes in turn 20.
+/// A host sends ten segments of TCP while it sends three flows of RDMA. With flows in turn they take 40
+/// packets of the line, with classes in turn 20.
 #[test]
 fn hosts_send_rdma_and_tcp_in_turn_under_the_rules_of_the_code() {
     let flow = |id, dst, (size, query, priority)| FlowSpec {
@@ -313,8 +313,8 @@ fn hosts_send_rdma_and_tcp_in_turn_under_the_rules_of_the_code() {
     assert!((paper - code).abs_diff(20) <= 2, "{paper} {code}");
 }
 
-/// A host that sends without a gap through a leaf whose uplink is so slow that nothing leaves, while a
-/// packet comes to it that its leaf begins to send at the instant at which the leaf wants to pause it.
+/// A host sends without a gap through a leaf whose uplink is so slow that nothing leaves. Meanwhile a
+/// packet comes to the host, and its leaf begins to send it just when the leaf wants to pause the host.
 #[derive(Clone, Copy, Debug)]
 struct WorstCase {
     /// Bytes that a host's line carries in a nanosecond: a divisor of 1,000, so that a byte takes whole
@@ -369,13 +369,13 @@ impl WorstCase {
         scenario.needed_headroom(scenario.rate())
     }
 
-    /// Picoseconds of a packet on the line of a host.
+    /// Returns the picoseconds of a packet on the line of a host.
     fn line(self, bytes: u64) -> u64 {
         (bytes + self.overhead) * 1_000 / self.bytes_per_ns
     }
 
-    /// What comes to be on headroom: the packet that makes the leaf pause the host, and all that begin
-    /// before the pause takes effect; `None` where one begins at that instant.
+    /// Returns the bytes that enter the headroom: the packet that makes the leaf pause the host, and
+    /// all that begin before the pause takes effect; `None` if one begins at that instant.
     fn used(self) -> Option<u64> {
         let [packet, frame] = [self.packet, self.frame].map(|bytes| self.line(bytes));
         let stops = packet + frame + 2_000 * self.propagation_ns + 1_000 * self.response_ns;
@@ -383,7 +383,7 @@ impl WorstCase {
         (!stops.is_multiple_of(packet)).then_some((1 + after) * self.packet)
     }
 
-    /// The most headroom that is used where there is so much, and the lossless packets that are lost.
+    /// Returns the most headroom that is used, and the number of lost lossless packets.
     fn run(self, headroom: u64) -> (u64, u64) {
         let start = |ps| Time::from_us(1) + Time(ps);
         let flow = |id, src, dst, start, size, query, priority| FlowSpec {
@@ -416,8 +416,8 @@ impl WorstCase {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(32)))]
 
-    /// The formula is met up to the bytes of a nanosecond, in which responses are given, and with a byte
-    /// less than what comes a packet is lost.
+    /// The formula is tight up to the bytes of a nanosecond, the unit of responses. With one byte less
+    /// than the used headroom a packet is lost.
     #[test]
     fn the_worst_case_needs_all_of_it(
         bytes_per_ns in prop::sample::select(vec![1u64, 2, 4, 5, 10, 20, 25, 50]),
@@ -471,7 +471,7 @@ fn packets_of_no_size_are_lost() {
     }
 }
 
-/// Networks and loads of the property below.
+/// Generates networks and loads for the property below.
 fn networks() -> impl Strategy<Value = Vec<String>> {
     let sizes = (any::<bool>(), 2u32..4, 1u32..3, 0u64..4_000, 0u64..2_000);
     let rest = (
@@ -508,19 +508,19 @@ fn networks() -> impl Strategy<Value = Vec<String>> {
     })
 }
 
-/// Lightens the load where packets are small, so that there are not too many.
+/// Reduces the load if packets are small, so that there are not too many.
 fn lighten(scenario: &mut Scenario) {
     let share = f64::from(scenario.mss.min(1_000)) / 1_000.0;
     let load = scenario.load.min * share;
     scenario.load = RangeF64::new(load, load);
 }
 
-/// Bytes of a pool of whose lossy part every packet of the properties below has some room.
+/// Returns the bytes of a pool whose lossy part has some room for every packet of the properties below.
 fn least_pool(scenario: &Scenario) -> u64 {
     3 * (u64::from(scenario.mss) + 1_100)
 }
 
-/// Packets of the property below: sizes, transports and classes.
+/// Generates packets for the property below: sizes, transports and classes.
 fn packets() -> impl Strategy<Value = Vec<String>> {
     let data = (
         prop::sample::select(vec![40u32, 70, 71, 256, 1_000, 1_460, 8_960]),
@@ -570,8 +570,8 @@ fn packets() -> impl Strategy<Value = Vec<String>> {
     })
 }
 
-/// Rules of the property below. Without the guard of the pool packets can be lost, and so they can with
-/// the published code where pause frames wait for the control class; of both there is a warning.
+/// Generates rules for the property below. Packets can be lost without the guard of the pool, and with
+/// the published code if pause frames wait for the control class; both give a warning.
 fn rules() -> impl Strategy<Value = (&'static str, Vec<String>)> {
     let policy = prop::sample::select(ALL_POLICIES.to_vec());
     let forms = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
@@ -592,8 +592,9 @@ fn rules() -> impl Strategy<Value = (&'static str, Vec<String>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(48)))]
 
-    /// Whatever the network, the packets, the load, the rules and the size of the buffer: with the headroom
-    /// that is needed, or that follows from the settings, nothing lossless is lost, and every flow ends.
+    /// With the headroom that is needed, or that follows from the settings, no lossless packet is lost
+    /// and every flow ends, whatever the network, the packets, the load, the rules and the size of the
+    /// buffer.
     #[test]
     fn headroom_that_is_needed_suffices(
         seed in 0u64..1_000_000,
@@ -607,7 +608,8 @@ proptest! {
         let changes: Vec<&str> = changes.map(String::as_str).collect();
         let mut scenario = scenario(&changes);
         lighten(&mut scenario);
-        // Pools with room for a packet or two pause for long, and so do control packets that take a whole line.
+        // Pools with room for a packet or two cause long pauses, and so do control packets that take a
+        // whole line.
         scenario.pfc_watchdog_us = 0;
         let rate = match scenario.is_fabric() {
             true => scenario.rate().max(scenario.fabric_rate()),
@@ -644,7 +646,7 @@ proptest! {
     }
 }
 
-/// Checks what must hold at any time.
+/// Checks the invariants that hold at any time.
 fn check<T: Topology>(simulator: &Simulator<AnyPolicy, Recorders, T>) -> Result<(), TestCaseError> {
     prop_assert!(
         simulator.check_invariants().is_ok(),
@@ -656,8 +658,8 @@ fn check<T: Topology>(simulator: &Simulator<AnyPolicy, Recorders, T>) -> Result<
     Ok(())
 }
 
-/// Runs to the last event, and checks at the end what must hold then. Where packets are lost again and again a run is
-/// given up after many events.
+/// Runs to the last event and checks the final state. If packets are lost again and again, the run is
+/// stopped after many events.
 fn balances<T: Topology>(
     mut simulator: Simulator<AnyPolicy, Recorders, T>,
 ) -> Result<(), TestCaseError> {
@@ -695,8 +697,8 @@ fn balances<T: Topology>(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(12)))]
 
-    /// Whatever is paused and lost, with or without room for it: packets and bytes add up all the time,
-    /// pauses begin and end in turn, every flow ends, and nothing is left.
+    /// Packets and bytes always add up, pauses begin and end in turn, every flow ends, and nothing is
+    /// left. This holds whatever is paused and lost, with or without enough headroom.
     #[test]
     fn lossless_networks_add_up(
         seed in 0u64..1_000_000,

@@ -19,7 +19,7 @@ fn finishes(outcome: &Outcome) -> Vec<Option<Time>> {
     outcome.records.iter().map(|record| record.finish).collect()
 }
 
-/// Where nothing is lost and nothing is marked, who owns the bytes of a queue changes nothing.
+/// If nothing is lost and nothing is marked, the owner of a queue's bytes makes no difference.
 #[test]
 fn flows_take_as_long_where_buffers_never_fill() {
     let of = |pool: &str| {
@@ -48,7 +48,7 @@ fn flows_take_as_long_where_buffers_never_fill() {
 }
 
 /// Bytes of every pool and packets of the network are conserved while flows compete for small buffers,
-/// with transports that read telemetry too.
+/// also with transports that read telemetry.
 #[test]
 fn pools_are_never_larger_than_the_buffer_of_their_leaf() {
     for (policy, more) in [

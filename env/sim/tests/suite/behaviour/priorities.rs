@@ -1,4 +1,4 @@
-//! The queues of a port: which packets take which one, and the control factor of each.
+//! The queues of a port: the queue that each packet takes, and the control factor of each queue.
 
 use bufgym_sim::network::{HostObserver, Observer, Simulator, SwitchId, SwitchObserver};
 use bufgym_sim::scenario::Scenario;
@@ -15,7 +15,7 @@ fn scenario(changes: &[&str]) -> Scenario {
     scenario
 }
 
-/// Flows of 200 kB from two hosts to port 0.
+/// Returns flows of 200 kB from two hosts to port 0.
 fn trace(priority: u8) -> Trace {
     let flow = |src: u32| FlowSpec {
         id: u64::from(src),
@@ -38,7 +38,7 @@ fn simulator(policy: &str, scenario: &Scenario, trace: &Trace) -> Simulator {
     policy.simulator(scenario, trace).unwrap()
 }
 
-/// How many full packets, and how many others, came to each of the three queues of their port.
+/// Counts of full packets, and of others, that came to each of the three queues of their port.
 #[derive(Default, Debug)]
 struct Places([[u64; 2]; 3]);
 
@@ -68,7 +68,7 @@ fn packets_without_data_take_their_own_queue() {
         let mut apart = places(&[&format!("ack_queue={queue}")]);
         let acks = std::mem::take(&mut apart[queue][1]);
         assert!(apart[1][0] >= 274, "{apart:?}");
-        // SYN, its answer and an acknowledgement, and one of nearly every segment.
+        // SYN, its answer, the acknowledgement of that, and one for nearly every segment.
         assert!(acks > 270, "{acks}");
         apart[1] = [0, 0];
         assert_eq!(apart, [[0, 0]; 3]);
@@ -96,13 +96,14 @@ fn every_queue_has_its_control_factor() {
         let error = error(policy);
         assert!(error.contains("both given; leave one out"), "{error}");
     }
-    // Others have no such factor.
+    // Other policies have no such factor.
     for policy in ["cs", "st", "lqd", "harmonic"] {
         simulator(policy, &scenario, &trace(0)).run();
     }
 }
 
-/// What follows from α follows from the one in force, whoever gives it, also at each of several queues.
+/// Parameters derived from α follow from the α in force, whatever sets it, also at each of several
+/// queues.
 #[test]
 fn a_factor_of_the_scenario_is_as_one_of_the_policy() {
     let settings = [

@@ -1,4 +1,4 @@
-//! A policy that decides as another one does and notes what the switch tells it.
+//! A policy that decides like another one and records the calls of the switch.
 
 use std::collections::VecDeque;
 
@@ -13,17 +13,17 @@ pub struct Departure {
     pub enqueued_bytes: u64,
     /// Wire bytes that left.
     pub bytes: u64,
-    /// When it entered the queue.
+    /// Time at which the packet entered the queue.
     pub enqueued: Time,
-    /// When the last bit of the packet before it had left; zero for the first.
+    /// Time at which the last bit of the packet before it had left; zero for the first.
     pub port_free: Time,
-    /// When its last bit left.
+    /// Time at which the last bit of the packet left.
     pub left: Time,
-    /// How long the line needs for it.
+    /// Time that the line needs for the packet.
     pub transmission: Time,
 }
 
-/// Wraps a policy.
+/// Wrapper of a policy.
 #[derive(Clone, Debug)]
 pub struct Probe<P> {
     inner: P,
@@ -32,7 +32,7 @@ pub struct Probe<P> {
     /// Bytes and time of entry of each packet in each queue, the one in service first.
     queues: Vec<VecDeque<(u64, Time)>>,
     free_since: Vec<Time>,
-    /// In the order in which they left.
+    /// Departures in the order in which the packets left.
     pub departures: Vec<Departure>,
     /// Packets that entered a queue.
     pub enqueued: u64,
@@ -40,14 +40,14 @@ pub struct Probe<P> {
     pub drops: u64,
     /// Bytes dropped.
     pub dropped_bytes: u64,
-    /// The first thing that was not right, in words.
+    /// Description of the first problem.
     pub problem: Option<String>,
-    /// The policy has named a queue that loses its head.
+    /// True if the policy has named a queue that loses its head.
     expelling: bool,
 }
 
 impl<P> Probe<P> {
-    /// Around `inner`, for a switch as `scenario` has it.
+    /// Wraps `inner`, for a switch of `scenario`.
     pub fn new(inner: P, scenario: &Scenario) -> Probe<P> {
         let ports = scenario.port_count();
         Probe {
@@ -65,7 +65,7 @@ impl<P> Probe<P> {
         }
     }
 
-    /// Packets in all queues, those in service included.
+    /// Returns the number of packets in all queues, those in service included.
     pub fn queued(&self) -> usize {
         self.queues.iter().map(VecDeque::len).sum()
     }
@@ -88,8 +88,8 @@ impl<P> Probe<P> {
 }
 
 impl<P> Probe<P> {
-    /// A packet that was enqueued leaves without being sent: the one behind that in service, or the
-    /// last one.
+    /// Removes an enqueued packet that leaves without being sent: the one behind that in service, or
+    /// the last one.
     fn remove(&mut self, packet: PacketView) {
         let queue = &mut self.queues[packet.port];
         let at = if self.expelling { 1 } else { queue.len() - 1 };

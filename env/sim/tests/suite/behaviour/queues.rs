@@ -1,4 +1,4 @@
-//! What a switch port does with its queue: first in, first out, at line rate, without a pause.
+//! The service of a switch port's queue: first in, first out, at line rate, without a pause.
 
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ proptest! {
         }
     }
 
-    /// The histogram's percentile is that of the packets that left; a packet of each port may be in
+    /// The histogram's percentile is that of the packets that left; one packet of each port may be in
     /// service at the end.
     #[test]
     fn the_delay_reported_is_the_delay_of_a_packet(setup in any_setup()) {

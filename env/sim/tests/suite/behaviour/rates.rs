@@ -1,4 +1,4 @@
-//! Transports with a rate in whole simulations, and what they need of switches.
+//! Transports with a rate in whole simulations, and their requirements on switches.
 
 use bufgym_sim::network::{Outcome, Simulator, SwitchId};
 use bufgym_sim::scenario::Scenario;
@@ -36,7 +36,7 @@ fn flow(src: u32, size: u64, query: i64) -> FlowSpec {
     }
 }
 
-/// So many hosts send to port 0 without an end.
+/// Returns endless flows from `flows` hosts to port 0.
 fn long_flows(flows: u32) -> Trace {
     Trace {
         flows: (1..=flows).map(|src| flow(src, 100_000_000, -1)).collect(),
@@ -44,17 +44,17 @@ fn long_flows(flows: u32) -> Trace {
     }
 }
 
-/// What a queue holds on average and what its line carries, once flows have settled.
+/// Mean queue and load of the line, once flows have settled.
 struct Settled {
-    /// As a share of the bandwidth-delay product.
+    /// Mean queue as a share of the bandwidth-delay product.
     queue: f64,
-    /// The least and the most.
+    /// Smallest and largest queue, likewise.
     range: [f64; 2],
-    /// As a share of the line.
+    /// Load as a share of the line.
     load: f64,
 }
 
-/// Small packets without headers, so that a window of whole segments is nearly any window.
+/// Runs flows with small packets without headers, so that whole segments make nearly any window.
 fn settle(flows: u32, changes: &[&str]) -> Settled {
     let network = [
         "ports=32",
@@ -98,7 +98,7 @@ fn settle(flows: u32, changes: &[&str]) -> Settled {
     }
 }
 
-/// `n` flows leave `Σβ`, a tenth of the bandwidth-delay product each.
+/// `n` flows leave a queue of `Σβ`, a tenth of the bandwidth-delay product each.
 #[test]
 fn powertcp_settles_at_its_additive_increases_and_full_rate() {
     for (kind, swing) in [("powertcp", 0.05), ("theta-powertcp", 0.3)] {
@@ -120,7 +120,7 @@ fn powertcp_settles_at_its_additive_increases_and_full_rate() {
     }
 }
 
-/// `max(0, Σβ - 0.05 bτ)`, with β a hundredth of the bandwidth-delay product at 10 Gbit/s.
+/// The queue is `max(0, Σβ - 0.05 bτ)`, with β a hundredth of the bandwidth-delay product at 10 Gbit/s.
 #[test]
 fn powertcp_of_ns3_settles_below() {
     for flows in [4, 20, 24, 30] {
@@ -135,7 +135,8 @@ fn powertcp_of_ns3_settles_below() {
     }
 }
 
-/// Without congestion they take the line; with it, none of them lets a queue grow without bounds.
+/// Without congestion the transports fill the line; with it, none of them lets a queue grow without
+/// bounds.
 #[test]
 fn rates_fill_a_line_and_leave_short_queues() {
     for (kind, most) in [("timely", 1.0), ("hpcc", 0.1)] {
@@ -170,7 +171,7 @@ fn all_flows_complete_in_a_network() {
     }
 }
 
-/// In-cast flows have windows of the bandwidth-delay product and no marks; the others are DCTCP's.
+/// In-cast flows have windows of the bandwidth-delay product and no marks; the others use DCTCP.
 #[test]
 fn in_cast_flows_can_have_their_own_transport() {
     let mixed = scenario(
@@ -197,8 +198,8 @@ fn in_cast_flows_can_have_their_own_transport() {
     assert_eq!(seen, [true; 2]);
 }
 
-/// Flows of the second class have DCTCP and are the only ones that are marked; the others have CUBIC, and
-/// answers θ-PowerTCP, whose window is the bandwidth-delay product.
+/// Flows of the second class use DCTCP and are the only ones that are marked. The others use CUBIC, and
+/// answers use θ-PowerTCP, whose window is the bandwidth-delay product.
 #[test]
 fn every_class_has_its_transport_and_only_dctcp_is_marked() {
     let changes = [
@@ -316,8 +317,8 @@ fn finishes(outcome: &Outcome) -> Vec<Option<Time>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(100)))]
 
-    /// Packets that a port's scheduler has handed on are those at the head of its only queue that
-    /// count nowhere, as where queues mark in ns-3.
+    /// Packets that a port's scheduler has handed on correspond to the uncounted packets at the head of
+    /// its only queue, as in ns-3's marking queues.
     #[test]
     fn a_device_queue_is_the_uncounted_head_of_one_queue(setup in any_setup(), packets in 1_u32..20) {
         let names = ["dt", "cs", "st", "smxq"];
@@ -334,7 +335,7 @@ proptest! {
             },
             ..setup.scenario.clone()
         };
-        // A sender with a rate sends for ever into a queue that has no room for a packet.
+        // A sender with a rate would send forever into a queue that has no room for a packet.
         let head = Scenario {
             buffer_bytes: head.buffer_bytes.max(least_buffer(&head, &policy)),
             ..head

@@ -1,4 +1,4 @@
-//! RDMA in whole simulations: times by hand, losses, and mixtures with TCP.
+//! RDMA in whole simulations: manually computed times, losses, and mixtures with TCP.
 
 use bufgym_sim::network::{FabricSimulator, FlowRecord, Outcome, Simulator};
 use bufgym_sim::scenario::Scenario;
@@ -68,7 +68,7 @@ fn run(policy: &str, scenario: &Scenario, trace: &Trace) -> Outcome {
     fabric(policy, scenario, trace).run()
 }
 
-/// A flow of 125,000 B alone, to another leaf.
+/// Runs a flow of 125,000 B alone, to another leaf.
 fn alone(changes: &[&str]) -> FlowRecord {
     let scenario = scenario(changes);
     let outcome = run("dt", &scenario, &trace(vec![flow(0, 4, 125_000, -1)]));
@@ -76,7 +76,7 @@ fn alone(changes: &[&str]) -> FlowRecord {
     outcome.records[0]
 }
 
-/// 125 packets of 1,048 B, 335.36 ns each, over four links: 128 transmissions and 8 µs. The last
+/// 125 packets of 1,048 B, 335.36 ns each, cross four links: 128 transmissions and 8 µs. The last
 /// acknowledgement needs four times 19.2 ns and 8 µs more.
 #[test]
 fn an_rdma_flow_in_an_idle_network_takes_so_long() {
@@ -115,7 +115,7 @@ fn the_base_of_a_tcp_flow_counts_no_headers() {
     assert_eq!(derived.base, record.base);
 }
 
-/// 1,090 B and 88 B with telemetry: 348.8 and 28.16 ns.
+/// With telemetry, packets have 1,090 B and acknowledgements 88 B: 348.8 and 28.16 ns.
 #[test]
 fn telemetry_of_rdma_has_a_fixed_size() {
     let record = alone(&["transport=powertcp-rdma", "fct=receiver"]);
@@ -132,8 +132,8 @@ fn telemetry_of_rdma_has_a_fixed_size() {
     assert_eq!(one(&[]), Time(4 * (348_800 + 28_160) + 16_000_000));
 }
 
-/// Two flows of one host share its line packet by packet: each waits for the other's, not for its
-/// rate.
+/// Two flows of one host share its line packet by packet: each waits for the other's packet, not for
+/// the other's rate.
 #[test]
 fn flows_of_a_host_take_turns() {
     let scenario = scenario(&["transport=dcqcn:preset=reverie", "fct=receiver"]);
@@ -166,7 +166,7 @@ fn marks_slow_senders_down() {
     }
 }
 
-/// Its windows hold what waits.
+/// The windows limit the bytes that wait.
 #[test]
 fn powertcp_for_rdma_keeps_queues_short() {
     let scenario = scenario(&["transport=powertcp-rdma"]);
@@ -245,7 +245,7 @@ fn a_fork_with_rdma_goes_on_like_it() {
     }
 }
 
-/// TCP and RDMA in one network, each as the in-cast of the other; answers of TCP have their whole
+/// TCP and RDMA share one network, each as the in-cast of the other; answers of TCP have their whole
 /// window at once.
 #[test]
 fn each_can_be_the_in_cast_of_the_other() {
@@ -292,7 +292,7 @@ fn each_can_be_the_in_cast_of_the_other() {
     }
 }
 
-/// A connected flow of TCP sends all at once: 100 segments in a row.
+/// A connected flow of TCP sends its 100 segments in a row at once.
 #[test]
 fn connected_answers_of_tcp_do_not_wait_for_a_window() {
     let scenario = scenario(&[
@@ -329,7 +329,7 @@ impl Policy for Losing {
     }
 }
 
-/// A flow of ten packets through one switch: 25 Gbit/s, 2 µs. Packet i reaches the switch
+/// Runs a flow of ten packets through one switch: 25 Gbit/s, 2 µs. Packet i reaches the switch
 /// `(i + 1) · 335.36 + 2,000` ns after the start.
 fn ten_packets(changes: &[&str], data: &[u64], acks: &[u64]) -> (Outcome, Time) {
     let mut scenario = Scenario::default();
@@ -356,7 +356,7 @@ fn ten_packets(changes: &[&str], data: &[u64], acks: &[u64]) -> (Outcome, Time) 
 const FULL: u64 = 335_360;
 const ACK: u64 = 19_200;
 const LINK: u64 = 2_000_000;
-/// From the start of a packet to its arrival at the receiver, and the same of an acknowledgement.
+/// Time from the start of a packet to its arrival at the receiver, and likewise for an acknowledgement.
 const THERE: u64 = 2 * (FULL + LINK);
 const BACK: u64 = 2 * (ACK + LINK);
 
@@ -367,8 +367,9 @@ fn ten_packets_and_the_last_acknowledgement() {
     assert_eq!(outcome.summary.spurious_retransmissions, 0);
 }
 
-/// Packet 3 is lost. Packet 4 makes the receiver ask for it; the host has sent all ten by then, and
-/// sends seven again, six of which are no news but out of order the first time: none is a duplicate.
+/// Packet 3 is lost. Packet 4 makes the receiver request it. The host has sent all ten by then, and
+/// sends seven again. Six of these arrived out of order the first time and were discarded: none is a
+/// duplicate.
 #[test]
 fn a_lost_packet_is_asked_for_at_once() {
     let (outcome, fct) = ten_packets(&[], &[3], &[]);
@@ -378,8 +379,8 @@ fn a_lost_packet_is_asked_for_at_once() {
     assert_eq!(outcome.summary.spurious_retransmissions, 0);
 }
 
-/// The request is lost too (the fourth packet of that size). The next ones out of order come within
-/// 500 µs, so that the timer of the sender helps, 500 µs after the last news: the third
+/// The request is lost too (the fourth packet of that size). The next packets out of order come within
+/// 500 µs, so that the sender's timer expires, 500 µs after the last progress: the third
 /// acknowledgement.
 #[test]
 fn a_lost_request_leaves_it_to_the_timer() {
@@ -391,7 +392,7 @@ fn a_lost_request_leaves_it_to_the_timer() {
     assert_eq!(outcome.records[0].timeouts, 1);
 }
 
-/// Nothing comes behind a lost tail.
+/// No packet follows a lost tail.
 #[test]
 fn a_lost_tail_leaves_it_to_the_timer() {
     let (outcome, fct) = ten_packets(&["rdma_rto_us=100"], &[8, 9], &[]);
@@ -400,8 +401,8 @@ fn a_lost_tail_leaves_it_to_the_timer() {
     assert_eq!(outcome.summary.timeouts, 1);
 }
 
-/// The last acknowledgement is lost: the last packet comes twice and is answered, also where other
-/// duplicates are not.
+/// The last acknowledgement is lost: the last packet comes twice and is answered, even under rules that
+/// do not answer other duplicates.
 #[test]
 fn a_lost_last_acknowledgement_is_repeated() {
     for rules in ["paper", "ns3"] {
@@ -415,12 +416,12 @@ fn a_lost_last_acknowledgement_is_repeated() {
     assert_eq!(fct, Time(9 * FULL + THERE));
 }
 
-/// The retransmission of packet 3 is lost too: the receiver has asked for it within 500 µs, and the
-/// timer helps.
+/// The retransmission of packet 3 is lost too. The receiver has already requested it within 500 µs, so
+/// the timer expires.
 #[test]
 fn a_packet_lost_twice_is_asked_for_once() {
     let (outcome, fct) = ten_packets(&[], &[3, 10], &[]);
-    // The request is the last news.
+    // The request is the last progress.
     let asked = 4 * FULL + THERE + BACK;
     let again = asked + 500_000_000;
     assert_eq!(fct, Time(again + 6 * FULL + THERE + BACK));
@@ -475,8 +476,8 @@ fn any_rdma() -> impl Strategy<Value = (Scenario, Trace)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases(60)))]
 
-    /// Whatever is lost or marked, every flow completes, no packet is anywhere twice, and a second run
-    /// is the same.
+    /// Every flow completes, no packet is in two places, and a second run is the same, whatever is lost
+    /// or marked.
     #[test]
     fn every_rdma_flow_completes_and_packets_are_conserved((scenario, trace) in any_rdma()) {
         let mut simulator = fabric("dt", &scenario, &trace);

@@ -1,5 +1,5 @@
-//! What the senders of operating systems do in a whole simulation: RACK-TLP, delayed and quick
-//! acknowledgements, late binding.
+//! Operating systems' senders in whole simulations: RACK-TLP, delayed and quick acknowledgements, late
+//! binding.
 
 use bufgym_sim::network::{Outcome, Simulator};
 use bufgym_sim::scenario::Scenario;
@@ -53,7 +53,8 @@ fn finish(outcome: &Outcome) -> Time {
     ends.max().unwrap()
 }
 
-/// Complete sharing that loses some of the packets with so many bytes or more, by the order of their arrival.
+/// Complete sharing that loses some of the packets of at least `bytes` bytes, by the order of their
+/// arrival.
 struct Losing {
     bytes: u64,
     arrived: u64,
@@ -77,8 +78,8 @@ impl Policy for Losing {
     }
 }
 
-/// A simulation of a flow of so many segments, in which the switch loses some of the packets with so many
-/// bytes or more.
+/// Returns a simulation of a flow of `segments` segments, in which the switch loses some of the packets
+/// of at least `bytes` bytes.
 fn losing(settings: &str, segments: u64, bytes: u64, lost: &[u64]) -> Simulator<Losing> {
     let policy = Losing {
         bytes,
@@ -135,7 +136,7 @@ fn a_lost_retransmission_is_sent_again_without_a_timeout() {
     let again = |outcome: &Outcome| outcome.summary.timeouts;
     let first = run_losing("recovery=rack", 200, &[3]);
     assert_eq!(again(&first), 0);
-    // Wherever in the order the retransmission is, one of these is it.
+    // One of these losses hits the retransmission, wherever it is in the order.
     let mut by_rfc = 0;
     for second in 4..40 {
         let outcome = run_losing("recovery=rack", 200, &[3, second]);
@@ -145,7 +146,7 @@ fn a_lost_retransmission_is_sent_again_without_a_timeout() {
     assert!(by_rfc > 0);
 }
 
-/// Where all of the first flight is lost, nothing was measured: the probe stands for the timeout.
+/// If all of the first flight is lost, nothing was measured: the probe replaces the timeout.
 #[test]
 fn a_lost_flight_costs_one_minimum_of_the_timeout() {
     for settings in ["recovery=rack", "transport=linux late_binding=true"] {
@@ -180,8 +181,8 @@ fn without_loss_rack_does_what_rfc_does() {
     }
 }
 
-/// Segments of the initial window, and milliseconds until the timer expires that the first of them starts, where
-/// the switch loses these packets of all.
+/// Returns the segments of the initial window, and the milliseconds until the first segment's timer
+/// expires, if the switch loses the packets with these numbers.
 fn start(settings: &str, lost: &[u64]) -> (u32, f64) {
     let settings = format!("handshake=true {settings}");
     let mut simulator = losing(&settings, 100, 0, lost);
@@ -194,7 +195,8 @@ fn start(settings: &str, lost: &[u64]) -> (u32, f64) {
     }
 }
 
-/// The switch loses the SYN or the SYN-ACK, once or twice. Where both ends repeat theirs, three packets come.
+/// The switch loses the SYN or the SYN-ACK, once or twice. If both ends repeat theirs, three packets
+/// arrive.
 #[test]
 fn a_lost_syn_leaves_one_segment_and_three_seconds() {
     let (syn, both_syns, answer, both_answers) = (&[0][..], &[0, 1][..], &[1][..], &[1, 3, 4][..]);
@@ -206,16 +208,16 @@ fn a_lost_syn_leaves_one_segment_and_three_seconds() {
         ("", answer, (10, 3_000.0)),
         ("", both_syns, (1, 3_000.0)),
         ("", both_answers, (1, 3_000.0)),
-        // RFC 5681, section 3.1: one segment at once, in place of three.
+        // RFC 5681, section 3.1: one segment at once, instead of three.
         ("init_cwnd=3", &[], (3, 200.0)),
         ("init_cwnd=3", syn, (1, 3_000.0)),
         ("init_cwnd=3", answer, (1, 3_000.0)),
         ("init_cwnd=4", syn, (4, 3_000.0)),
         ("init_cwnd=4", both_syns, (1, 3_000.0)),
-        // A time stamp measures the round trip all the same.
+        // A time stamp still measures the round trip.
         ("timestamps=true", syn, (10, 200.0)),
         ("timestamps=true", both_syns, (1, 200.0)),
-        // Shorter timeouts of a SYN, and so the one of data.
+        // Shorter timeouts of a SYN also shorten the timeout of data.
         ("syn_timeout_us=min_rto", syn, (10, 600.0)),
         ("syn_timeout_us=10000 min_rto_us=10000", syn, (10, 30.0)),
         ("syn_timeout_us=10000", syn, (10, 200.0)),
@@ -224,7 +226,7 @@ fn a_lost_syn_leaves_one_segment_and_three_seconds() {
         ("recovery=rack", syn, (10, 1_000.0)),
         ("recovery=rack init_cwnd=3", syn, (1, 1_000.0)),
         ("transport=linux timestamps=true", both_syns, (1, 40.0)),
-        // tcp_init_transfer of Linux.
+        // As in `tcp_init_transfer` of Linux.
         (
             "recovery=rack tcp_rules=linux init_cwnd=3",
             syn,
@@ -235,7 +237,7 @@ fn a_lost_syn_leaves_one_segment_and_three_seconds() {
             both_syns,
             (1, 1_000.0),
         ),
-        // Those that set a rate, after a timeout too.
+        // Transports that set a rate, after a timeout too.
         ("transport=theta-powertcp", both_answers, (1, 3_000.0)),
         // ns-3 has no such rules.
         ("recovery=ns3", both_syns, (10, 200.0)),
@@ -249,8 +251,8 @@ fn a_lost_syn_leaves_one_segment_and_three_seconds() {
     }
 }
 
-/// SYNs leave at 0, 10 and 30 µs, and the first one is answered after 41 µs. With time stamps Linux sees
-/// that nothing was lost (`tcp_try_undo_spurious_syn`).
+/// SYNs leave at 0, 10 and 30 µs, and the first one is answered after 41 µs. With time stamps Linux
+/// detects that nothing was lost (`tcp_try_undo_spurious_syn`).
 #[test]
 fn linux_takes_a_needless_second_syn_back() {
     let start = |settings| start(&format!("syn_timeout_us=10 {settings}"), &[]).0;
@@ -260,11 +262,11 @@ fn linux_takes_a_needless_second_syn_back() {
 }
 
 /// 199 flows send ten segments each at once to one port. The first segment of the last flow waits 2.4
-/// ms, longer than its timer, but nothing is lost: what a sender by RFC 6675 sends again, all that was
-/// outstanding, RACK-TLP takes back after the first acknowledgement.
+/// ms, longer than its timer, but nothing is lost. A sender by RFC 6675 retransmits everything
+/// outstanding; RACK-TLP undoes this after the first acknowledgement.
 #[test]
 fn a_spurious_timeout_is_counted_and_undone() {
-    // The first flow goes on for so long that what was sent again arrives.
+    // The first flow lasts long enough that retransmissions arrive.
     let segments = |src| if src == 1 { 10_000 } else { 10 };
     let trace = trace(
         (1..200)
@@ -285,8 +287,8 @@ fn a_spurious_timeout_is_counted_and_undone() {
     assert!(by_rack * 3 < by_rfc, "{by_rack} of {by_rfc}");
 }
 
-/// 1,000 segments: 16 are acknowledged at once, then every second one. At the end one or two
-/// acknowledgements are still under way.
+/// Of 1,000 segments, 16 are acknowledged at once, then every second one. At the end one or two
+/// acknowledgements are still in flight.
 #[test]
 fn acknowledgements_are_quick_at_the_start_and_then_delayed() {
     let outcome = run("transport=linux", &lone(1_000));
@@ -302,7 +304,7 @@ fn acknowledgements_are_quick_at_the_start_and_then_delayed() {
     );
 }
 
-/// The most packets of a lone flow that are on their way, hosts included.
+/// Returns the most packets of a lone flow in flight, hosts included, and its largest window.
 fn most_in_network(settings: &str) -> (u32, u32) {
     let policy: PolicySpec = "cs".parse().unwrap();
     let scenario = scenario(settings);
@@ -325,7 +327,7 @@ fn late_binding_keeps_the_queue_of_the_host_short_and_the_window_valid() {
     assert!(early > 900, "{early}");
     assert!(late <= 10, "{late}");
     assert!(wide > 900 * 1_460, "{wide}");
-    // Slow start ends to grow when less than half of the window is in use.
+    // Slow start stops growing the window when less than half of it is in use.
     assert!(narrow <= 21 * 1_460, "{narrow}");
 }
 
@@ -338,7 +340,7 @@ proptest! {
         let of_flows = || outcome.records.iter().map(|record| u64::from(record.timeouts));
         let sum: u64 = of_flows().sum();
         let all = outcome.summary.timeouts;
-        // 255 stands for more, too.
+        // 255 also stands for more.
         let saturated = of_flows().any(|timeouts| timeouts == 255);
         prop_assert!(sum == all || saturated && sum < all, "{} of {}", sum, all);
         let kind = setup.scenario.transport;
@@ -347,8 +349,8 @@ proptest! {
         }
     }
 
-    /// No receiver has a segment twice that was sent once: without loss and without a timer that
-    /// expired nothing is sent again.
+    /// No receiver gets a segment twice that was sent once: without losses and expired timers nothing
+    /// is retransmitted.
     #[test]
     fn nothing_is_sent_twice_without_a_reason(setup in any_setup()) {
         let summary = setup.simulator().run().summary;

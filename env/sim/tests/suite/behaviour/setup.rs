@@ -14,8 +14,8 @@ use proptest::test_runner::TestRunner;
 
 use crate::behaviour::probe::Probe;
 
-/// How many set-ups a property is tried on: fewer without optimisation, where the simulator recounts
-/// everything at every event. Shrinking a failure ends within a minute.
+/// Returns the number of set-ups for which a property is tested: fewer without optimisation, because
+/// the simulator then recounts everything at every event. Shrinking a failure ends within a minute.
 pub fn config() -> ProptestConfig {
     ProptestConfig {
         max_shrink_iters: 200,
@@ -23,7 +23,7 @@ pub fn config() -> ProptestConfig {
     }
 }
 
-/// The number of cases of a property: that of the variable `PROPTEST_CASES`, or else `usual`.
+/// Returns the number of cases of a property: that of the variable `PROPTEST_CASES`, or else `usual`.
 pub fn cases(usual: u32) -> u32 {
     let given = std::env::var("PROPTEST_CASES").ok();
     given.map_or(usual, |text| {
@@ -34,37 +34,39 @@ pub fn cases(usual: u32) -> u32 {
 /// More events than any of these simulations needs.
 pub const MANY_EVENTS: u64 = 20_000_000;
 
-/// Recounting everything in flight takes much longer than an event. What has been lost once stays lost, so
-/// that a later check finds it too; the number is prime, so that no period of the traffic escapes.
+/// Events between two checks. Recounting everything in flight takes much longer than an event. A lost
+/// packet stays lost, so that a later check finds it too. The number is prime, so that no period of the
+/// traffic escapes.
 pub const EVENTS_PER_CHECK: u64 = 251;
 
-/// A flow that never completes ends its simulation here, after few events: timers back off.
+/// End of a simulation whose flow never completes. It is reached after few events, because timers back
+/// off.
 const FOR_EVER_MS: u64 = 1_000_000_000;
 
-/// Something to simulate.
+/// Input of a simulation.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Network and transport.
     pub scenario: Scenario,
-    /// In the switch.
+    /// Policy of the switch.
     pub policy: PolicySpec,
     /// Traffic.
     pub trace: Trace,
 }
 
 impl Setup {
-    /// The simulation under the policy alone.
+    /// Builds the simulation under the policy alone.
     pub fn simulator(&self) -> Simulator {
         self.policy
             .simulator(&self.scenario, &self.trace)
             .expect("the set-up is valid")
     }
 
-    /// The simulation with every call to the policy noted; ports have one queue.
+    /// Builds the simulation with every call to the policy recorded; ports have one queue.
     pub fn probed(&self) -> Simulator<Probe<AnyPolicy>> {
         let scenario = Scenario {
             queues_per_port: 1,
-            // For a policy packets of such a queue have left.
+            // For a policy, packets in such a queue have left.
             device_fifo_packets: 0,
             // Packets would be larger on the line than in the buffer.
             int_bytes_per_hop: 0,
@@ -80,7 +82,7 @@ impl Setup {
     }
 }
 
-/// Any set-up in which every policy can admit a packet of every size into an empty buffer.
+/// Generates any set-up in which every policy can admit a packet of every size into an empty buffer.
 pub fn any_setup() -> impl Strategy<Value = Setup> {
     (network(), transport(), policies()).prop_flat_map(|(network, transport, policy)| {
         let (ports, buffer_bytes) = (network.ports, network.buffer_bytes);
@@ -120,8 +122,8 @@ pub fn any_setup() -> impl Strategy<Value = Setup> {
     })
 }
 
-/// Bytes without which the largest packet could not pass an empty switch: one packet, or more where
-/// the policy never gives the whole buffer to one queue.
+/// Returns the bytes that the largest packet needs to pass an empty switch: one packet, or more if the
+/// policy never gives the whole buffer to one queue.
 pub fn least_buffer(scenario: &Scenario, policy: &PolicySpec) -> u64 {
     let control =
         u64::from(scenario.syn_bytes.max(scenario.ack_bytes) + scenario.timestamp_bytes());
@@ -141,7 +143,7 @@ pub fn least_buffer(scenario: &Scenario, policy: &PolicySpec) -> u64 {
     }
 }
 
-/// No acknowledgement grows by more than this for its SACK blocks.
+/// Most bytes that SACK blocks add to an acknowledgement.
 const SACK_BYTES: u64 = 40;
 
 #[derive(Clone, Debug)]
@@ -168,7 +170,8 @@ prop_compose! {
             100_000_000_u64..=100_000_000_000,
         ],
         propagation_ns in prop_oneof![Just(0), 1_u64..=2_000, 2_000_u64..=200_000],
-        // From less than a packet, which becomes one packet; often too little for the traffic.
+        // The buffer may be less than a packet, and then becomes one packet; it is often too small for
+        // the traffic.
         buffer_bytes in prop_oneof![logarithmic(1_000, 50_000), logarithmic(50_000, 4_000_000)],
         overhead_bytes in prop::sample::select(vec![0, 20]),
         count_in_service in any::<bool>(),
@@ -187,7 +190,7 @@ prop_compose! {
     }
 }
 
-/// Whole numbers of all orders of magnitude alike.
+/// Generates whole numbers, uniform over all orders of magnitude.
 fn logarithmic(min: u64, max: u64) -> impl Strategy<Value = u64> {
     (0.0_f64..=1.0).prop_map(move |share| {
         let ratio = max as f64 / min as f64;
@@ -201,8 +204,8 @@ fn lossy_transports() -> Vec<TransportKind> {
 }
 
 prop_compose! {
-    /// Every congestion control with every recovery that it can have. RDMA, which is made for networks
-    /// that lose little, has set-ups of its own.
+    /// Generates every congestion control with every recovery that it supports. RDMA, which is designed
+    /// for networks with few losses, has set-ups of its own.
     fn transport()(
         kind in prop::sample::select(lossy_transports()),
         recovery in prop::sample::select(Recovery::ALL),
@@ -224,7 +227,7 @@ prop_compose! {
         ecn_threshold_bytes in logarithmic(100, 1_000_000),
     ) -> Scenario {
         let [timestamps, handshake, hystart, late_binding, slow_start, int_on_acks] = flags;
-        // Those after ns-3 need ns-3's recovery.
+        // The transports after ns-3 need ns-3's recovery.
         let recovery = match recovery {
             _ if kind.name().ends_with("-ns3") => Recovery::Ns3,
             Recovery::Ns3 if kind.is_combination() => Recovery::Rack,
@@ -252,7 +255,7 @@ prop_compose! {
             hystart_rule,
             tcp_rules,
             host_jitter_ns,
-            // Queue management that can only mark needs it.
+            // Queue management that can only mark needs ECN.
             ecn: kind.sets_rate(),
             transport_variant,
             int_bytes_per_hop: if int_on_acks { 8 } else { 0 },
@@ -272,7 +275,7 @@ prop_compose! {
     }
 }
 
-/// Queue management, in half of the cases none.
+/// Queue management; half of the cases have none.
 const MANAGEMENT: [&str; 20] = [
     "none",
     "none",
@@ -296,8 +299,8 @@ const MANAGEMENT: [&str; 20] = [
     "early:gap=8,min_bytes=1500,from=front,patience=1",
 ];
 
-/// Every policy of the catalogue, and Dynamic Threshold with other control factors, with and without
-/// queue management.
+/// Generates every policy of the catalogue, and Dynamic Threshold with other control factors, with and
+/// without queue management.
 fn policies() -> impl Strategy<Value = PolicySpec> {
     let management = prop::sample::select(MANAGEMENT.to_vec());
     (sharing(), management).prop_map(|(policy, management)| {
@@ -306,9 +309,9 @@ fn policies() -> impl Strategy<Value = PolicySpec> {
     })
 }
 
-/// The policy in front of queue management.
+/// Generates the policy in front of queue management.
 fn sharing() -> impl Strategy<Value = PolicySpec> {
-    // Those that manage the memory of a switch have set-ups of their own, with lossless packets.
+    // Policies that manage the memory of a switch have set-ups of their own, with lossless packets.
     const MANAGED: [&str; 3] = ["sonic", "sonic-abm", "reverie"];
     let names = policy::catalogue()
         .iter()
@@ -322,7 +325,7 @@ fn sharing() -> impl Strategy<Value = PolicySpec> {
     prop::sample::select(specs)
 }
 
-/// Flows that start together or within 3 ms.
+/// Generates flows that start together or within 3 ms.
 fn traffic(ports: u32) -> impl Strategy<Value = Trace> {
     let start = prop_oneof![Just(0), 0_u64..3_000_000];
     let size = logarithmic(1, 1_000_000);
@@ -348,7 +351,7 @@ fn traffic(ports: u32) -> impl Strategy<Value = Trace> {
     })
 }
 
-/// Without losses and timeouts there would be little to hold.
+/// Without losses and timeouts the properties would test little.
 #[test]
 fn set_ups_are_hard_enough() {
     let mut runner = TestRunner::deterministic();

@@ -1,4 +1,4 @@
-//! What the options of the transports change in a whole simulation.
+//! Effects of the transports' options in whole simulations.
 
 use bufgym_sim::network::{Outcome, Simulator, Summary};
 use bufgym_sim::scenario::Scenario;
@@ -35,12 +35,12 @@ fn trace(flows: Vec<FlowSpec>) -> Trace {
     }
 }
 
-/// One flow of so many full segments.
+/// Returns one flow of `segments` full segments.
 fn lone(segments: u64) -> Trace {
     trace(vec![flow(0, 1, Time::ZERO, 1_460 * segments)])
 }
 
-/// Two flows of 5 MB to one port.
+/// Returns two flows of 5 MB to one port.
 fn competing() -> Trace {
     two_of(5_000_000)
 }
@@ -59,7 +59,7 @@ fn run(settings: &[&str], policy: &str, trace: &Trace) -> Outcome {
 fn delayed_acknowledgements_are_fewer_and_slow_nothing_down_but_the_odd_segment() {
     let each = run(&[], "dt", &lone(1_000));
     let every_second = run(&["delayed_ack=2"], "dt", &lone(1_000));
-    // When the flow is complete the last acknowledgements are still under way, two of them if the
+    // When the flow is complete, the last acknowledgements are still in flight. These are two if the
     // one before reaches its host less than a propagation delay later.
     assert_eq!(each.summary.packets_forwarded, 1_998);
     assert_eq!(every_second.summary.packets_forwarded, 1_499);
@@ -68,8 +68,8 @@ fn delayed_acknowledgements_are_fewer_and_slow_nothing_down_but_the_odd_segment(
     assert!((fct(&every_second) / fct(&each) - 1.0).abs() < 0.01);
 }
 
-/// The last, odd segment is acknowledged when the delay is over: without that the sender would
-/// send it again.
+/// The last, odd segment is acknowledged when the delay is over: otherwise the sender would retransmit
+/// it.
 #[test]
 fn an_odd_segment_is_acknowledged_before_the_sender_loses_patience() {
     for min_rto in ["min_rto_us=200000", "min_rto_us=10000"] {
@@ -93,7 +93,7 @@ fn marks_keep_the_queue_of_dctcp_short_and_its_line_busy() {
         queue(&newreno)
     );
     assert_eq!(dctcp.summary.drops, 0);
-    // 10 MB at 1 Gbit/s take 83 ms with their headers.
+    // 10 MB take 83 ms at 1 Gbit/s with their headers.
     let end = dctcp
         .records
         .iter()
@@ -115,7 +115,7 @@ fn marks_are_heeded_by_every_transport() {
     }
 }
 
-/// A threshold beyond the buffer marks nothing and changes nothing.
+/// A threshold beyond the buffer marks nothing and has no effect.
 #[test]
 fn a_threshold_out_of_reach_changes_nothing() {
     let plain = run(&[], "dt", &competing());
@@ -127,7 +127,7 @@ fn a_threshold_out_of_reach_changes_nothing() {
     assert_eq!(finish(&plain), finish(&marking));
 }
 
-/// It needs rounds in which the delay grows: a buffer of many bandwidth-delay products.
+/// HyStart needs rounds in which the delay grows: a buffer of many bandwidth-delay products.
 #[test]
 fn hystart_leaves_slow_start_earlier() {
     let settings = [
@@ -150,8 +150,8 @@ fn hystart_leaves_slow_start_earlier() {
     );
 }
 
-/// The train of acknowledgements ends slow start where HyStart++ sees nothing and a window that doubles
-/// fills the buffer.
+/// The train of acknowledgements ends slow start in a case where HyStart++ detects nothing and a window
+/// that doubles fills the buffer.
 #[test]
 fn hystart_of_linux_leaves_slow_start_before_delay_has_grown_by_milliseconds() {
     let largest = |settings: &[&str]| {
@@ -169,8 +169,8 @@ fn hystart_of_linux_leaves_slow_start_before_delay_has_grown_by_milliseconds() {
     assert!(early * 3 < without, "{early} {without}");
 }
 
-/// A receiver that acknowledges every second segment slows slow start down unless acknowledgements
-/// are counted by what they cover.
+/// A receiver that acknowledges every second segment slows slow start down, unless acknowledgements are
+/// counted by the segments that they cover.
 #[test]
 fn slow_start_limit_makes_up_for_delayed_acknowledgements() {
     let end = |settings: &[&str]| {
@@ -189,7 +189,7 @@ fn slow_start_limit_makes_up_for_delayed_acknowledgements() {
         let slow = end(&[&transport, "delayed_ack=2"]);
         let counted = end(&[&transport, "delayed_ack=2", "slow_start_limit=2"]);
         assert!(counted < slow, "{transport}: {counted} {slow}");
-        // The same number of round trips, but for what the first acknowledgements wait.
+        // The number of round trips is the same, except for the wait of the first acknowledgements.
         assert!(
             counted < every + Time::from_ms(4),
             "{transport}: {counted} {every}"
@@ -217,7 +217,7 @@ impl Policy for Dropping {
     }
 }
 
-/// Start to establishment where the packets of these numbers are dropped.
+/// Returns the time from start to establishment if the packets with these numbers are dropped.
 fn handshake_without(victims: &[usize]) -> Time {
     let scenario = scenario(&["handshake=true", "syn_timeout_us=3000"]);
     let policy = Dropping {
@@ -237,13 +237,13 @@ fn a_lost_syn_or_syn_ack_is_sent_again_with_the_timeout_doubling() {
     let syn = handshake_without(&[0]);
     assert_eq!(syn, undisturbed + Time::from_us(3_000));
     assert_eq!(handshake_without(&[0, 1]), syn + Time::from_us(6_000));
-    // Both ends miss an answer; the receiver's timer started later, and its answer comes first or
+    // Both ends miss an answer. The receiver's timer started later, and its answer may come first or
     // not, but one timeout is enough.
     let syn_ack = handshake_without(&[1]);
     assert!(syn_ack > Time::from_us(3_000) && syn_ack <= syn);
 }
 
-/// Congestion is marked to hosts that have agreed to that, and to no others (RFC 3168, section 5).
+/// Congestion is marked for hosts that have agreed to it, and for no others (RFC 3168, section 5).
 #[test]
 fn data_is_marked_only_between_hosts_that_use_ecn() {
     let scenario = scenario(&["flows=60"]);
@@ -269,8 +269,8 @@ fn data_is_marked_only_between_hosts_that_use_ecn() {
     assert!(refused.contains("ecn=true"), "{refused}");
 }
 
-/// Early drop that marks and keeps the marks of the scenario: where it marks nothing itself, or no other packets, the
-/// switch does what it does without it, and a packet that both mark counts once.
+/// Early drop that marks and keeps the marks of the scenario. If it marks nothing itself, or only the
+/// same packets, the switch behaves as without it. A packet that both mark counts once.
 #[test]
 fn early_drop_can_keep_the_marks_of_the_scenario() {
     let in_cast = trace(
@@ -295,8 +295,8 @@ fn early_drop_can_keep_the_marks_of_the_scenario() {
     assert!(run(&format!("{seldom},keep=yes")).marks > 10 * run(seldom).marks);
 }
 
-/// With `keep=long` the scenario's marks leave out the first bytes of flows that FAB knows, and nothing else: without
-/// such a policy all marks are there, and where every flow is short none is.
+/// With `keep=long` the scenario's marks skip the first bytes of flows that FAB knows, and nothing
+/// else. Without such a policy all marks are set, and if every flow is short none is.
 #[test]
 fn early_drop_can_keep_the_marks_on_long_flows() {
     let flows = |bytes| {
@@ -319,9 +319,9 @@ fn early_drop_can_keep_the_marks_on_long_flows() {
     assert!(all.marks > 100 && long.marks == 0);
 }
 
-/// Phase effects (Floyd and Jacobson, 1992). Twelve flows from three hosts keep a queue full. Who comes
-/// first after a departure always does, and others lose all that they have in flight until their
-/// timers expire. A packet's time of jitter at the hosts makes them take turns.
+/// Phase effects (Floyd and Jacobson, 1992). Twelve flows from three hosts keep a queue full. The
+/// packet that comes first after a departure always does, and other flows lose everything in flight
+/// until their timers expire. Jitter of a packet time at the hosts makes them take turns.
 #[test]
 fn jitter_at_the_hosts_lets_locked_out_flows_in() {
     let timeouts = |jitter: u64| -> u64 {
@@ -367,7 +367,7 @@ fn jitter_delays_a_lone_segment_by_no_more_than_its_bound_and_hosts_differ() {
     assert_eq!(delays.len(), 15);
 }
 
-/// A run that is forked goes on as it would have.
+/// A forked run continues exactly like the original.
 #[test]
 fn a_fork_has_the_jitter_of_its_original() {
     let mut scenario = scenario(&["host_jitter_ns=7000"]);

@@ -1,4 +1,4 @@
-//! Which packets switches are told to be unscheduled.
+//! Packets that switches are told to be unscheduled.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use bufgym_sim::switch::{PacketView, PolicySpec, View};
 use bufgym_sim::traffic::{FlowSpec, Trace};
 use bufgym_sim::units::Time;
 
-/// Two hosts of leaf 0 send 1 MB each to one of leaf 1, whose port is too narrow for their first
-/// windows.
+/// Runs two hosts of leaf 0 that send 1 MB each to one of leaf 1, whose port is too narrow for their
+/// first windows.
 fn observed(changes: &[&str]) -> Labels {
     let mut scenario = Scenario::preset("leafspine-4x4").unwrap();
     let lossy = ["buffer_bytes_per_port_gbps=0", "buffer_bytes=60000"];
@@ -39,7 +39,7 @@ fn observed(changes: &[&str]) -> Labels {
     simulator.observer().clone()
 }
 
-/// Packets that came to leaf 0: payload and label of each flow's data, in order, and the numbers of
+/// Packets that came to leaf 0: payload and label of each flow's data, in order, and the counts of
 /// other packets that are unscheduled and that are not.
 #[derive(Clone, Default, Debug)]
 struct Labels {
@@ -102,8 +102,8 @@ fn the_first_round_trip_is_unscheduled() {
     }
 }
 
-/// Of RDMA the 55 packets up to offset 54,000; of TCP what leaves before 100,000 B have, that is 100
-/// segments of 1,000 B. Packets without data never are.
+/// For RDMA the 55 packets up to offset 54,000 are unscheduled; for TCP the packets that leave before
+/// 100,000 B have left, that is 100 segments of 1,000 B. Packets without data never are.
 #[test]
 fn reverie_counts_offsets_of_rdma_and_bytes_sent_of_tcp() {
     for (transport, first) in [("dcqcn", 55), ("powertcp-rdma", 55), ("cubic", 100)] {

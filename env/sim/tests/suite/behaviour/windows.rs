@@ -8,9 +8,9 @@ use proptest::prelude::*;
 
 use crate::behaviour::setup::{MANY_EVENTS, any_setup, config};
 
-/// The least window of a flow, bytes: one segment, so that it can go on. ns-3's rate reduction has no
-/// such floor in a recovery, and its DCTCP has none at all: a threshold is (1 - α/2) of the window,
-/// whatever the size of a segment. There the timer helps.
+/// Returns the least window of a flow, bytes: one segment, so that the flow can continue. ns-3's rate
+/// reduction has no such floor in a recovery, and its DCTCP has none at all: a threshold is (1 - α/2)
+/// of the window, whatever the size of a segment. In these cases the timer helps.
 fn least_window(scenario: &Scenario, flow: &FlowView) -> u32 {
     let ns3 = scenario.recovery == Recovery::Ns3;
     let no_floor = flow.recovering || scenario.transport == TransportKind::Dctcp;
@@ -20,8 +20,8 @@ fn least_window(scenario: &Scenario, flow: &FlowView) -> u32 {
 proptest! {
     #![proptest_config(config())]
 
-    /// At least one segment, except in ns-3's ways; at most the cap, except that duplicates
-    /// inflate the window in a recovery without SACK (RFC 6582 §3.2, step 3).
+    /// Windows have at least one segment, except in the cases of ns-3. They are at most the cap, except
+    /// that duplicates inflate the window in a recovery without SACK (RFC 6582 §3.2, step 3).
     #[test]
     fn windows_stay_within_their_bounds(setup in any_setup()) {
         let cap = match setup.scenario.max_cwnd_bytes {

@@ -1,5 +1,4 @@
-//! Flows that hosts send for a given time, the time that counts, and what completion times are
-//! compared with.
+//! Flows that hosts send for a given time, the measured time, and the base times of completion times.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +46,7 @@ fn one_flow(flow: FlowSpec) -> Trace {
     }
 }
 
-/// Packets that came to a switch, left it and were lost at it.
+/// Packets that arrived at a switch, left it and were lost at it.
 #[derive(Default, Debug)]
 struct Census {
     of_switch: BTreeMap<SwitchId, [u64; 3]>,
@@ -79,7 +78,8 @@ impl SwitchObserver for Census {
 impl HostObserver for Census {}
 impl Observer for Census {}
 
-/// At every switch: what comes leaves or is lost, and the buffer never holds more than it has.
+/// At every switch, each arriving packet leaves or is lost, and the buffer never holds more than its
+/// size.
 #[test]
 fn every_switch_forwards_or_loses_what_comes() {
     let scenario = scenario(
@@ -103,7 +103,7 @@ fn every_switch_forwards_or_loses_what_comes() {
             outcome.records.iter().all(|flow| flow.finish.is_some()),
             "{policy}"
         );
-        // What is on its way to a flow that is complete.
+        // Packets to flows that are complete are still in flight.
         while simulator.step() {}
         let census = &simulator.observer().of_switch;
         assert_eq!(census.len(), 6);
@@ -134,11 +134,11 @@ fn every_switch_forwards_or_loses_what_comes() {
     }
 }
 
-/// With an unlimited buffer and no timeout, the links of a leaf to spines carry the packets of its
-/// flows and the acknowledgements of the flows towards it, and nothing else.
+/// With an unlimited buffer and no timeout, the links of a leaf to spines carry only the packets of its
+/// flows and the acknowledgements of the flows to it.
 #[test]
 fn uplinks_carry_what_is_offered_and_its_headers() {
-    // Not as `demand` says, so that the whole run counts.
+    // The traffic does not follow `demand`, so that the whole run counts.
     let changes = ["min_rto_us=100000000", "demand=ports"];
     for demand in ["ring", "other_leaf", "uniform"] {
         let generated = scenario(
@@ -149,7 +149,7 @@ fn uplinks_carry_what_is_offered_and_its_headers() {
         let scenario = scenario("leafspine-4x4", &changes);
         let mut simulator = PolicySpec::unlimited().fabric(&scenario, &trace).unwrap();
         simulator.run();
-        // The last acknowledgements are on their way.
+        // The last acknowledgements are still in flight.
         while simulator.step() {}
         let outcome = simulator.outcome();
         let summary = &outcome.summary;
@@ -249,7 +249,8 @@ fn flows_of_the_warm_up_are_simulated_and_not_counted() {
     assert_ne!(whole.summary.mean_slowdown, later.summary.mean_slowdown);
 }
 
-/// A flow of 1 MB keeps its uplink busy for 0.83 ms; the rates of two are shares.
+/// A flow of 1 MB keeps its uplink busy for 0.83 ms; the throughput is a share of the rates of two
+/// links.
 #[test]
 fn switches_are_observed_within_the_window() {
     let rate = |changes: &[&str], start| {
@@ -271,7 +272,7 @@ fn switches_are_observed_within_the_window() {
     // The window ends in the middle of the flow.
     let (_, half) = rate(&["measure_ms=1", "warmup_ms=1"], Time::from_us(1_600));
     assert!((half - 0.39 / 2.0).abs() < 0.02, "{half}");
-    // The flow is over when it opens, and keeps the run going only until then.
+    // The flow is over when the window opens, and keeps the run active only until then.
     let (most, none) = rate(&["measure_ms=1", "warmup_ms=1"], Time::from_us(2_100));
     assert_eq!((most, none), (0.0, 0.0));
 }
@@ -312,7 +313,7 @@ fn answers_on_open_connections_are_as_fast_as_the_network() {
         alone.slowdown_base = SlowdownBase::Alone;
         let same = run("unlimited", &alone, &answer).records[0];
         assert_eq!((same.fct, same.base), (record.fct, record.base));
-        // As other flows do, it would need a handshake, and windows of 1, 2, 4 ...
+        // A flow that is not connected needs a handshake, and windows of 1, 2, 4 ...
         let mut closed = open.clone();
         closed.preconnected = false;
         let slow = run("unlimited", &closed, &answer).records[0];
@@ -321,7 +322,7 @@ fn answers_on_open_connections_are_as_fast_as_the_network() {
     }
 }
 
-/// The window does not limit a flow of so many segments.
+/// Window that does not limit a flow, segments.
 const WINDOW: u32 = 10_000;
 
 fn assert_pipeline(scenario: &Scenario, spec: FlowSpec) {
@@ -332,7 +333,7 @@ fn assert_pipeline(scenario: &Scenario, spec: FlowSpec) {
     assert_eq!(record.slowdown, Some(1.0));
 }
 
-/// Without marks, which would make the window smaller, and without jitter.
+/// Returns the scenario without marks, which would reduce the window, and without jitter.
 fn with_pipeline(scenario: &Scenario) -> Scenario {
     Scenario {
         slowdown_base: SlowdownBase::Pipeline,
@@ -359,7 +360,7 @@ fn isolated_flows_are_pipelines_in_every_preset() {
     }
 }
 
-/// A network, rates of its two kinds of links, and the sizes of packets.
+/// Generates a network, rates of its two kinds of links, and the sizes of packets.
 fn any_network() -> impl Strategy<Value = Scenario> {
     let network = (1_u32..5, 1_u32..5, 1_u32..4, 1_u32..4);
     let rates = (1_u64..100, 1_u64..100, 0_u64..50_000);

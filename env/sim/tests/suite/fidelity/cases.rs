@@ -1,4 +1,4 @@
-//! What is compared: a list of flows under a policy, a transport and a minimum RTO.
+//! Cases of the comparison: a list of flows under a policy, a transport and a minimum RTO.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub enum List {
 }
 
 impl List {
-    /// As in the names of the files.
+    /// Returns the name used in the names of the files.
     pub const fn name(self) -> &'static str {
         match self {
             List::Isolated => "isolated",
@@ -27,12 +27,12 @@ impl List {
     }
 }
 
-/// What the hosts are attached to.
+/// Network that the hosts are attached to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Network {
     /// A switch with 16 hosts.
     OneSwitch,
-    /// Four leaves of four hosts and two spines, with links between them of so many Gbit/s.
+    /// Four leaves of four hosts and two spines, with links of `gbps` Gbit/s between them.
     Fabric {
         /// Rate of a link between switches, Gbit/s.
         gbps: u64,
@@ -40,7 +40,7 @@ pub enum Network {
 }
 
 impl Network {
-    /// As in the names of the files.
+    /// Returns the name used in the names of the files.
     fn name(self) -> String {
         match self {
             Network::OneSwitch => String::new(),
@@ -48,7 +48,7 @@ impl Network {
         }
     }
 
-    /// The folder of ns-3's results.
+    /// Returns the folder of ns-3's results.
     pub const fn folder(self) -> &'static str {
         match self {
             Network::OneSwitch => ".",
@@ -56,7 +56,7 @@ impl Network {
         }
     }
 
-    /// The settings that differ from the preset `ns3-16x1g`.
+    /// Returns the settings that differ from the preset `ns3-16x1g`.
     fn settings(self) -> Vec<String> {
         match self {
             Network::OneSwitch => Vec::new(),
@@ -69,16 +69,16 @@ impl Network {
     }
 }
 
-/// One simulation that ns-3 has done too.
+/// A simulation that was also run in ns-3.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Case {
     /// The switches.
     pub network: Network,
     /// The flows.
     pub list: List,
-    /// The policy as ns-3's files name it: `st`, `cs`, `dt1` or `dt8`.
+    /// The policy by its name in ns-3's files: `st`, `cs`, `dt1` or `dt8`.
     pub policy: &'static str,
-    /// The congestion control as ns-3's files name it.
+    /// The congestion control by its name in ns-3's files.
     pub transport: &'static str,
     /// Minimum retransmission timeout, milliseconds.
     pub min_rto_ms: u64,
@@ -162,8 +162,8 @@ pub const COMPETING_IN_FABRIC: [Case; 16] = [
     fabric(2, List::Mixed, "dt1", "newreno", 200),
 ];
 
-/// ns-3's marking queue, which counts packets without the 2 bytes of the PPP header: those take time
-/// on the line but no buffer.
+/// Settings of ns-3's marking queue. It counts packets without the 2 bytes of the PPP header; those
+/// take time on the line but no buffer.
 const RED_QUEUE: [&str; 6] = [
     "ecn_threshold_bytes=30000",
     "ecn_uncounted_packets=2",
@@ -174,7 +174,7 @@ const RED_QUEUE: [&str; 6] = [
 ];
 
 impl Case {
-    /// The name of ns-3's result file without `fct_` and `.csv`.
+    /// Returns the name of ns-3's result file without `fct_` and `.csv`.
     pub fn name(&self) -> String {
         let Case {
             network,
@@ -191,7 +191,7 @@ impl Case {
         }
     }
 
-    /// The settings that differ from the preset `ns3-16x1g`.
+    /// Returns the settings that differ from the preset `ns3-16x1g`.
     pub fn settings(&self) -> Vec<String> {
         let transport = match self.transport {
             "cubic" => "cubic-ns3",
@@ -208,7 +208,7 @@ impl Case {
         settings
     }
 
-    /// The scenario in which this project's simulator runs the case.
+    /// Returns the scenario in which this project's simulator runs the case.
     ///
     /// # Errors
     /// When a setting of the case does not exist.
@@ -221,7 +221,7 @@ impl Case {
         Ok(scenario)
     }
 
-    /// The policy in this project's terms.
+    /// Returns the policy in this project's terms.
     pub fn policy_spec(&self) -> PolicySpec {
         match self.policy {
             "st" => PolicySpec::named("st"),

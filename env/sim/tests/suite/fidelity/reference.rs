@@ -1,4 +1,4 @@
-//! ns-3's results, as files beside this one.
+//! ns-3's results, as files next to this one.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use serde::Deserialize;
 use super::cases::{Case, List, Network};
 use super::run::{Completion, Run};
 
-/// The files of ns-3's results in a network.
+/// Returns the folder of ns-3's results in a network.
 pub fn folder(network: Network) -> PathBuf {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/fidelity/data");
     data.join(network.folder())
 }
 
-/// The flow list that both simulators run.
+/// Reads the flow list that both simulators run.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -24,10 +24,10 @@ pub fn flows(network: Network, list: List) -> Result<Trace, Box<dyn Error>> {
     Ok(Trace::read_csv(path)?)
 }
 
-/// What ns-3 computed for a case. Counts are zero where ns-3's are not recorded (isolated flows).
+/// Reads ns-3's results for a case. Counts are zero if ns-3's are not recorded (isolated flows).
 ///
 /// # Errors
-/// When a file cannot be read or the result is not one of the case's flow list.
+/// When a file cannot be read, or the result does not belong to the case's flow list.
 pub fn run(case: &Case) -> Result<Run, Box<dyn Error>> {
     let file = format!("fct_{}.csv", case.name());
     let path = folder(case.network).join(&file);
@@ -47,7 +47,7 @@ pub fn run(case: &Case) -> Result<Run, Box<dyn Error>> {
     })
 }
 
-/// `id,src,dst,start_ns,size_bytes,kind,query,established_ns,finish_ns,fct_ns`
+/// Columns `id,src,dst,start_ns,size_bytes,kind,query,established_ns,finish_ns,fct_ns`.
 type Line = (u64, u32, u32, u64, u64, String, i64, u64, u64, u64);
 
 fn completion(line: Line) -> Completion {

@@ -1,4 +1,4 @@
-//! What is known of a run, whichever simulator did it.
+//! Results of a run, independent of the simulator.
 
 /// One completed flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,18 +7,18 @@ pub struct Completion {
     pub kind: String,
     /// Payload bytes.
     pub size: u64,
-    /// When the sender had its data, nanoseconds.
+    /// Time at which the sender had its data, nanoseconds.
     pub start_ns: u64,
-    /// When the SYN-ACK arrived at the sender, nanoseconds.
+    /// Time at which the SYN-ACK arrived at the sender, nanoseconds.
     pub established_ns: u64,
-    /// When the last byte was delivered, nanoseconds.
+    /// Time at which the last byte was delivered, nanoseconds.
     pub finish_ns: u64,
 }
 
 /// A run of a flow list.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// In the order of the list.
+    /// The completed flows, in the order of the list.
     pub flows: Vec<Completion>,
     /// Packets that left the switch ports.
     pub forwarded: u64,
@@ -29,7 +29,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Flows established and completed at the same nanosecond in both runs.
+    /// Returns the number of flows established and completed at the same nanosecond in both runs.
     pub fn equal_flows(&self, other: &Run) -> usize {
         let both = self.flows.iter().zip(&other.flows);
         both.filter(|(one, other)| one == other).count()

@@ -7,27 +7,27 @@ use bufgym_sim::units::Time;
 
 use crate::policies::overload::{Overload, Stream, assert_close, scenario, trace};
 
-/// The queues have found their lengths by then.
+/// Time at which the queues have settled.
 const STEADY: Time = Time::from_ms(40);
 const END: Time = Time::from_ms(55);
 
-/// Packets are a few percent of the shortest queues here.
+/// Tolerance. Packets are a few per cent of the shortest queues here.
 const TOLERANCE: f64 = 0.04;
 
-/// Mean lengths of all queues in the steady state.
+/// Returns the mean lengths of all queues in the steady state.
 fn steady_lengths(scenario: &Scenario, streams: &[Stream], policy: &str) -> Vec<f64> {
     let mut overload = Overload::new(scenario, &trace(scenario, streams), policy);
     overload.run_until(STEADY);
     overload.mean_lengths(END)
 }
 
-/// ABM with this α for every packet, of the first round trip or not.
+/// Returns ABM with this α for every packet, of the first round trip or not.
 fn abm(alpha: f64) -> String {
     format!("abm:alpha={alpha},alpha_unscheduled={alpha}")
 }
 
-/// Theorem 2: however many queues of a priority are congested, together they get `Bα/(1+α)`; under
-/// Dynamic Threshold, more with every queue.
+/// Theorem 2: the queues of a priority together get `Bα/(1+α)`, however many are congested. Under
+/// Dynamic Threshold they get more with every queue.
 #[test]
 fn a_priority_s_total_is_bounded_whatever_the_number_of_its_queues() {
     let scenario = scenario(&[]);
@@ -57,8 +57,8 @@ fn a_priority_s_total_is_bounded_whatever_the_number_of_its_queues() {
     }
 }
 
-/// Theorem 1: with every priority congested somewhere, each gets `Bα_p/(1+Σα)`, which its bound
-/// promises as the least, however many queues it has.
+/// Theorem 1: if every priority is congested somewhere, each gets `Bα_p/(1+Σα)`, the minimum that its
+/// bound guarantees, however many queues it has.
 #[test]
 fn a_priority_has_its_minimum_beside_others() {
     let scenario = scenario(&["queues_per_port=3"]);
@@ -88,7 +88,7 @@ fn a_priority_has_its_minimum_beside_others() {
 }
 
 /// Lemma 2 and Theorem 3: queues that share a line share its buffer, so that each drains within
-/// `Bα/((1+α)b)`, while under Dynamic Threshold every further queue of a port takes as much again.
+/// `Bα/((1+α)b)`. Under Dynamic Threshold every further queue of a port takes the same amount again.
 #[test]
 fn queues_of_one_port_drain_in_bounded_time() {
     let alpha = 1.0;
@@ -109,13 +109,13 @@ fn queues_of_one_port_drain_in_bounded_time() {
                 .fold(0.0, f64::max)
         };
         let what = format!("{queues} queues, {scheduler}");
-        // n_p is 1 for each priority, and the shares of the line add up to 1: the bound is met.
+        // n_p is 1 for each priority, and the shares of the line add up to 1: the bound is tight.
         assert_close(worst_drain(&abm(alpha)), bound, TOLERANCE, &what);
         assert!(worst_drain("dt:alpha=1") > 1.2 * bound, "{what}");
     }
 }
 
-/// μ/b is what the scheduler gives a queue: turn by turn, by packets or by bytes.
+/// μ/b is the scheduler's share for a queue: turn by turn, by packets or by bytes.
 #[test]
 fn shares_of_a_line_follow_the_scheduler() {
     for (scheduler, expected) in [("rr", [1_518.0, 458.0]), ("drr", [1.0, 1.0])] {
@@ -147,7 +147,7 @@ fn shares_of_a_line_follow_the_scheduler() {
     }
 }
 
-/// Full packets to queue 0 of port 0 and packets of 458 bytes to queue 1.
+/// Returns full packets to queue 0 of port 0 and packets of 458 bytes to queue 1.
 fn large_and_small(scenario: &Scenario) -> Trace {
     let mut trace = trace(scenario, &[Stream::twice(0, 0)]);
     let large = trace.flows.len() as u64;
@@ -164,8 +164,8 @@ fn large_and_small(scenario: &Scenario) -> Trace {
     trace
 }
 
-/// Under strict priority the lower queue's share of the line, and with it its threshold, goes to
-/// nothing while the higher one is busy.
+/// Under strict priority the lower queue's share of the line, and with it its threshold, falls to zero
+/// while the higher one is busy.
 #[test]
 fn strict_priority_takes_the_buffer_from_the_queue_behind() {
     let scenario = scenario(&["queues_per_port=2", "scheduler=strict"]);
@@ -176,8 +176,8 @@ fn strict_priority_takes_the_buffer_from_the_queue_behind() {
     assert!(overload.alpha(1) < 0.01, "{}", overload.alpha(1));
 }
 
-/// Rewritten every round trip, Dynamic Threshold's α do as ABM does where no packet is told apart;
-/// never rewritten, they are what they were.
+/// Updated every round trip, Dynamic Threshold's α behave like ABM if all packets are treated alike;
+/// never updated, they stay the same.
 #[test]
 fn periodic_updates_lie_between_abm_and_dynamic_threshold() {
     let mut scenario = Scenario::default();

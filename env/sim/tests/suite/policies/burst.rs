@@ -1,4 +1,4 @@
-//! Burst tolerance: how long a queue gets before a burst loses its first packet, with other ports
+//! Burst tolerance: the length of a queue before a burst loses its first packet, with other ports
 //! congested (Eq. 8, 10 and 11 of the ABM paper), under Dynamic Threshold and under ABM.
 //!
 //! All rates are in units of the line rate. The burst has a port and a priority of its own, and its
@@ -10,14 +10,15 @@ use crate::policies::overload::{Overload, Stream, assert_close, scenario, trace}
 
 const BURST: Time = Time::from_ms(40);
 
-/// A queue's length at its first loss is known to a packet; thresholds move while one arrives.
+/// Tolerance. A queue's length at its first loss is known up to a packet; thresholds move while one
+/// arrives.
 const TOLERANCE: f64 = 0.05;
 
-/// B, bytes.
+/// Size of the buffer B, bytes.
 const BUFFER: f64 = 1_500_000.0;
 
-/// What the burst's queue holds when it loses its first packet: a burst at `rate` line rates, with
-/// `congested` other ports.
+/// Returns the bytes in the burst's queue when it loses its first packet: a burst at `rate` line rates,
+/// with `congested` other ports.
 fn tolerated(policy: &str, rate: u32, congested: u32) -> f64 {
     let scenario = scenario(&["queues_per_port=2"]);
     assert_eq!(scenario.buffer_bytes as f64, BUFFER);
@@ -40,9 +41,9 @@ fn tolerated(policy: &str, rate: u32, congested: u32) -> f64 {
     }
 }
 
-/// The threshold falls no faster than the other queues drain: the burst gets the share of the steady
-/// state with it, which under Dynamic Threshold is the smaller the more ports are congested (Eq. 6)
-/// and under ABM is not (Eq. 10).
+/// The threshold falls no faster than the other queues drain, so the burst gets its share of the steady
+/// state. Under Dynamic Threshold that share is the smaller, the more ports are congested (Eq. 6);
+/// under ABM it does not depend on them (Eq. 10).
 #[test]
 fn a_slow_burst_gets_its_steady_share() {
     for congested in [1, 2, 4] {
@@ -58,8 +59,8 @@ fn a_slow_burst_gets_its_steady_share() {
     }
 }
 
-/// `(1 + ω (r - 1 - μ)/(r - 1))` of Eq. 8 and 11: what a fast burst gets less than its threshold
-/// was at the beginning, when the others together drain at `drain` only.
+/// Returns `(1 + ω (r - 1 - μ)/(r - 1))` of Eq. 8 and 11. A fast burst gets less than its initial
+/// threshold by this factor, if the others together drain only at `drain`.
 fn haste(omega: f64, rate: u32, drain: f64) -> f64 {
     let growth = f64::from(rate) - 1.0;
     1.0 + omega * (growth - drain) / growth
@@ -97,7 +98,7 @@ fn a_fast_burst_meets_a_falling_threshold_under_abm() {
     }
 }
 
-/// §3.3: the first round trip's packets are let in beyond their priority's share, even beside a
+/// §3.3: the first round trip's packets are admitted beyond their priority's share, even next to a
 /// congested queue of the same priority.
 #[test]
 fn an_unscheduled_burst_gets_nearly_all_that_is_free() {

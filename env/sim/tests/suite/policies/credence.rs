@@ -7,7 +7,7 @@ use bufgym_sim::{rng, scenario::Scenario};
 
 use crate::policies::switch::{PACKET, lengths, lost, of, scenario, slot};
 
-/// A forest that says the same of every arrival.
+/// Returns a tree with the same prediction for every arrival.
 fn always(lost: bool) -> Tree {
     Tree {
         feature: vec![-1],
@@ -18,7 +18,7 @@ fn always(lost: bool) -> Tree {
     }
 }
 
-/// A loss is expected above a third of the buffer in the queue, half of the time.
+/// Returns a tree that expects a loss above a third of the buffer in the queue, half of the time.
 fn tree() -> Tree {
     Tree {
         feature: vec![0, -1, 3, -1, -1],
@@ -34,8 +34,8 @@ fn credence(ports: u32, packets: u64, loss: bool) -> Credence {
     Credence::new(&scenario(ports, packets * PACKET), forest)
 }
 
-/// While every queue is shorter than B/N, an oracle that expects every packet to be lost is not
-/// asked; from there on it is.
+/// While every queue is shorter than B/N, an oracle that expects every packet to be lost is not asked;
+/// after that it is.
 #[test]
 fn below_an_equal_part_everything_is_accepted() {
     let mut switch = of(4, 40, credence(4, 40, true));
@@ -44,7 +44,7 @@ fn below_an_equal_part_everything_is_accepted() {
             switch.arrive(Time::ZERO, port, PACKET);
         }
     }
-    // The first queue to reach ten packets ends it for all.
+    // The first queue to reach ten packets ends this for all queues.
     assert_eq!(lengths(&switch), [10, 9, 9, 9]);
     assert_eq!(lost(&switch, Loss::Refused), 48 - 37);
     switch.arrive(slot(1), 3, PACKET);
@@ -55,8 +55,8 @@ fn below_an_equal_part_everything_is_accepted() {
     );
 }
 
-/// Lemma 2: however wrong the predictions, no more than N times fewer packets than complete sharing
-/// could send leave.
+/// Lemma 2: at least 1/N of the packets leave that complete sharing could send, however wrong the
+/// predictions are.
 #[test]
 fn wrong_predictions_cannot_starve_it() {
     let mut switch = of(8, 80, credence(8, 80, true));
@@ -71,7 +71,7 @@ fn wrong_predictions_cannot_starve_it() {
     assert!(lost(&switch, Loss::Refused) > 1_000);
 }
 
-/// With an oracle that expects no loss, what is left are FollowLQD's thresholds and the safeguard.
+/// With an oracle that expects no loss, only FollowLQD's thresholds and the safeguard apply.
 #[test]
 fn thresholds_hold_whatever_the_oracle_says() {
     let (mut credence, mut follow) = (
@@ -209,7 +209,7 @@ fn the_oracle_is_chosen_by_name() {
     assert!("credence:flip=1.5".parse::<PolicySpec>().is_err());
 }
 
-/// Out of the box: the forest that comes with the program keeps packets while there is room.
+/// The built-in forest keeps packets while there is room.
 #[test]
 fn the_forest_that_comes_with_the_program_expects_losses_only_in_full_buffers() {
     let model = ForestModel::built_in().unwrap();

@@ -1,5 +1,5 @@
-//! Policies that know flows, in a network: what Intelligent Buffer drops beyond Dynamic Threshold
-//! belongs to elephants, and FAB drops nothing of mice where it drops elephants.
+//! Flow-aware policies in a network. Intelligent Buffer's drops beyond those of Dynamic Threshold hit
+//! only elephants, and FAB drops no packets of mice while it drops elephants.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ struct Refusal {
     crowding: f64,
 }
 
-/// Notes who is refused and when.
+/// Records the refused packets and their circumstances.
 #[derive(Clone, Debug)]
 struct Observed {
     inner: AnyPolicy,
@@ -30,7 +30,7 @@ struct Observed {
 }
 
 impl Observed {
-    /// Refusals where Dynamic Threshold with this α would accept.
+    /// Returns the refusals that Dynamic Threshold with this α would accept.
     fn beyond(&self, alpha: f64) -> Vec<Refusal> {
         let refusals = self.refusals.iter().copied();
         refusals
@@ -81,7 +81,7 @@ impl Policy for Observed {
     }
 }
 
-/// Two elephants, and a mouse to the same port every 2 ms.
+/// Returns two elephants, and a mouse to the same port every 2 ms.
 fn elephants_and_mice() -> Trace {
     let flow = |id: u64, src, start, size| FlowSpec {
         id,
@@ -124,7 +124,7 @@ fn intelligent_buffer_drops_elephants_by_flow_and_mice_never() {
     let observed = observe("ib:mfair_bytes=20000,mfair_most_bytes=20000");
     let drops = observed.beyond(1.0);
     for elephant in 0..ELEPHANTS {
-        // The direction of its data.
+        // Number of the flow in the direction of its data.
         let flow = elephant << 1;
         assert!(drops.iter().filter(|drop| drop.flow == flow).count() >= 5);
     }

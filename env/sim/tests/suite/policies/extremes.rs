@@ -1,11 +1,11 @@
-//! Parameters at the ends of what is accepted: a policy is refused with a reason, or works.
+//! Parameters at the ends of the accepted ranges: a policy is refused with a reason, or works.
 
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::switch::policy::catalogue;
 use bufgym_sim::traffic::{Trace, generate};
 
-/// The least and the most of every kind of number.
+/// The smallest and the largest of every kind of number.
 const VALUES: [&str; 7] = [
     "0",
     "1",
@@ -62,7 +62,7 @@ fn every_parameter_at_its_ends_is_refused_or_works() {
     assert!(ran > 100 && refused > 50, "{ran}, {refused}");
 }
 
-/// A time beyond all others is one that never comes.
+/// A time beyond the representable range never comes.
 #[test]
 fn an_endless_exception_of_edt_does_not_end() {
     let (scenario, trace) = crowded();

@@ -6,7 +6,7 @@ use bufgym_sim::units::Time;
 
 use crate::policies::switch::{PACKET, RATE, lengths, lost, of, slot};
 
-/// The virtual lengths, packets.
+/// Returns the virtual lengths, packets.
 fn thresholds(switch: &OpenLoop<FollowLqd>, ports: u32) -> Vec<u64> {
     let queues = switch.policy().virtual_queues();
     let length = |port| queues.length(switch.view(), port as usize);
@@ -15,8 +15,8 @@ fn thresholds(switch: &OpenLoop<FollowLqd>, ports: u32) -> Vec<u64> {
     bytes.iter().map(|bytes| bytes / PACKET).collect()
 }
 
-/// Random arrivals of equal packets at the beginning of slots, also where the buffer is no multiple
-/// of the ports or of the packet; compared after every arrival and after every slot.
+/// Random arrivals of equal packets at the beginning of slots, also if the buffer is no multiple of the
+/// ports or of the packet; compared after every arrival and after every slot.
 #[test]
 fn thresholds_are_the_queue_lengths_of_lqd_at_every_step() {
     let (mut pushed, mut behind, mut ahead) = (0, 0, 0);
@@ -61,14 +61,14 @@ fn thresholds_are_the_queue_lengths_of_lqd_at_every_step() {
         }
         pushed += lost(&lqd, Loss::PushedOut);
     }
-    // The queues themselves do differ, both ways, or this would show little.
+    // The real queues differ in both directions, otherwise this would show little.
     assert!(
         pushed > 1_000 && behind > 1_000 && ahead > 1_000,
         "{pushed} {behind} {ahead}"
     );
 }
 
-/// Observation 1: two packets for every N + 1 of the optimum.
+/// Observation 1: the policy sends two packets for every N + 1 of the optimum.
 #[test]
 fn what_lqd_pushes_out_stays_and_costs_others() {
     let mut switch = of(4, 8, FollowLqd::new(4, 1));
@@ -82,7 +82,7 @@ fn what_lqd_pushes_out_stays_and_costs_others() {
     assert_eq!(lengths(&switch), [8, 0, 0, 0], "one of four is accepted");
 }
 
-/// Nothing is lost where LQD loses nothing, whatever the sizes and the instants.
+/// Nothing is lost if LQD loses nothing, whatever the sizes and the instants.
 #[test]
 fn without_congestion_the_virtual_queues_are_the_real_ones() {
     for seed in 0..100 {

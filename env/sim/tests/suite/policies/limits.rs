@@ -7,7 +7,7 @@ use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::generate;
 use bufgym_sim::units::Time;
 
-/// When every flow finishes, and the number of drops.
+/// Returns the time when every flow finishes, and the number of drops.
 fn run(policy: &str, queues_per_port: u32) -> (Vec<Option<Time>>, u64) {
     let mut scenario = Scenario::default();
     for setting in [

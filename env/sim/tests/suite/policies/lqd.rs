@@ -1,4 +1,4 @@
-//! Longest Queue Drop: overloads by hand, and what holds for all arrivals.
+//! Longest Queue Drop: manually computed overloads, and properties for all arrivals.
 
 use bufgym_sim::rng;
 use bufgym_sim::switch::{
@@ -33,7 +33,7 @@ fn of_equal_queues_the_arrivals_own_loses_and_else_the_first() {
     fill(&mut switch, &[1, 4, 4, 0]);
     switch.arrive(Time::ZERO, 3, PACKET);
     assert_eq!(lengths(&switch), [1, 3, 4, 1]);
-    // With the arrival its own queue is as long as queue 2.
+    // With the arrival, its own queue is as long as queue 2.
     switch.arrive(Time::ZERO, 1, PACKET);
     assert_eq!(lengths(&switch), [1, 3, 4, 1]);
     assert_eq!(lost(&switch, Loss::Full), 1);
@@ -65,7 +65,7 @@ fn as_many_packets_leave_as_a_large_arrival_needs_or_none() {
     switch.arrive(Time::ZERO, 1, 1_600);
     assert_eq!(lost(&switch, Loss::PushedOut), 4);
     assert_eq!(switch.buffer().queues(), [8_000, 1_600]);
-    // Room for it would have to come from its own queue in the end: nothing is removed.
+    // The room for it would finally have to come from its own queue: nothing is removed.
     switch.arrive(Time::ZERO, 1, 8_000);
     assert_eq!(switch.buffer().queues(), [8_000, 1_600]);
     assert_eq!(lost(&switch, Loss::Full), 1);
@@ -77,7 +77,7 @@ fn the_packet_in_service_stays() {
     switch.arrive(Time::ZERO, 0, 8_000);
     switch.arrive(Time::ZERO, 1, 1_000);
     switch.arrive(Time::ZERO, 1, 1_000);
-    // Queue 0 is the longest, but all that it has is in service.
+    // Queue 0 is the longest, but its only packet is in service.
     switch.arrive(Time::ZERO, 2, 1_000);
     assert_eq!(switch.buffer().queues(), [8_000, 1_000, 1_000]);
     switch.arrive(Time::ZERO, 2, 500);
@@ -86,7 +86,7 @@ fn the_packet_in_service_stays() {
     assert_eq!(switch.fates()[0], Fate::Sent);
 }
 
-/// Notes losses while another queue was longer.
+/// Counts losses while another queue was longer.
 #[derive(Clone, Default)]
 struct Watched {
     inner: LongestQueueDrop,

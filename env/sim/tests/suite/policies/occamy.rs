@@ -1,4 +1,4 @@
-//! Occamy: DT with α = 8, and what it takes back.
+//! Occamy: DT with α = 8, and the packets that it expels.
 
 use bufgym_sim::switch::{Fate, Loss, PolicySpec};
 use bufgym_sim::units::Time;
@@ -16,8 +16,8 @@ fn one_queue_gets_eight_ninths() {
     assert_eq!(lost(&switch, Loss::PushedOut), 0);
 }
 
-/// As more queues fill, the threshold falls below the long one, which gives packets back at once,
-/// oldest first, and not at line rate.
+/// As more queues fill, the threshold falls below the long queue, which loses packets at once, oldest
+/// first, and not at line rate.
 #[test]
 fn a_queue_above_the_threshold_loses_its_head_packets() {
     let mut switch = named(16, 180, "occamy");
@@ -33,12 +33,12 @@ fn a_queue_above_the_threshold_loses_its_head_packets() {
     assert!(lost(&switch, Loss::PushedOut) > 20, "{lengths:?}");
     let stored = (0..160).filter(|arrival| switch.fates()[*arrival] == Fate::Stored);
     let stored: Vec<usize> = stored.collect();
-    // One is in service, behind it are the newest.
+    // One packet is in service, behind it are the newest.
     let newest: Vec<usize> = (161 - stored.len()..160).collect();
     assert_eq!(stored[1..], newest);
 }
 
-/// Steady state with n saturated queues as under DT: each αB/(1+nα).
+/// Steady state with n saturated queues as under DT: each has αB/(1+nα).
 #[test]
 fn saturated_queues_become_equal() {
     let mut switch = named(16, 425, "occamy");
@@ -51,13 +51,13 @@ fn saturated_queues_become_equal() {
     }
     let expected = 8.0 * 425.0 / 25.0;
     for length in &lengths(&switch)[..3] {
-        // A packet moves the threshold by eight.
+        // A packet moves the threshold by eight packets.
         let error = (*length as f64 - expected).abs();
         assert!(error <= 8.0, "{length} packets, expected {expected}");
     }
 }
 
-/// Without spare bandwidth nothing is taken back: long queues shrink at line rate alone.
+/// Without spare bandwidth nothing is expelled: long queues shrink at line rate only.
 #[test]
 fn the_budget_limits_what_is_taken_back() {
     let taken = |policy: &str| {
@@ -79,7 +79,7 @@ fn the_budget_limits_what_is_taken_back() {
     assert!(plenty > 20 && scarce < 3, "{plenty} and {scarce}");
 }
 
-/// Queues above the threshold take turns.
+/// Queues above the threshold lose packets in turn.
 #[test]
 fn queues_give_back_in_turn() {
     let mut switch = named(16, 180, "occamy");

@@ -6,25 +6,25 @@ use bufgym_sim::switch::{AnyPolicy, Loss, PacketView, Policy, PolicySpec, Verdic
 use bufgym_sim::traffic::{FlowSpec, Trace};
 use bufgym_sim::units::Time;
 
-/// Segments of a flow, all of which its first window holds: its host sends them at line rate,
-/// whatever becomes of them.
+/// Segments of a flow, all within its first window: its host sends them at line rate, whatever happens
+/// to them.
 const SEGMENTS: u32 = 6_000;
 
 /// Hosts that send to one queue, each at line rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
-    /// Where to.
+    /// Destination port.
     pub port: u32,
-    /// The queue there.
+    /// Queue of the port.
     pub priority: u8,
-    /// How many hosts: the arrival rate in line rates.
+    /// Number of hosts: the arrival rate in line rates.
     pub senders: u32,
-    /// When they begin.
+    /// Time at which the hosts begin.
     pub start: Time,
 }
 
 impl Stream {
-    /// Twice the line rate from the start on.
+    /// Returns a stream of twice the line rate from the start on.
     pub fn twice(port: u32, priority: u8) -> Stream {
         Stream {
             port,
@@ -35,7 +35,7 @@ impl Stream {
     }
 }
 
-/// A switch with 1 Gbit/s ports, the first of which receive.
+/// Returns a switch with 1 Gbit/s ports, the first of which receive.
 pub fn scenario(settings: &[&str]) -> Scenario {
     let mut scenario = Scenario::default();
     let fixed = ["ports=24", "buffer_bytes=1500000", "load=0.5"];
@@ -46,7 +46,7 @@ pub fn scenario(settings: &[&str]) -> Scenario {
     scenario
 }
 
-/// The flows of `streams`; every sender is a host of its own, from the last one down.
+/// Returns the flows of `streams`; every sender is a separate host, from the last one down.
 pub fn trace(scenario: &Scenario, streams: &[Stream]) -> Trace {
     let mut flows = Vec::new();
     let mut src = scenario.ports;
@@ -74,7 +74,7 @@ pub fn trace(scenario: &Scenario, streams: &[Stream]) -> Trace {
     }
 }
 
-/// A policy, and what it saw.
+/// A policy, and its observations.
 #[derive(Clone, Debug)]
 pub struct Watched {
     /// The policy.
@@ -120,7 +120,7 @@ pub struct Overload {
 }
 
 impl Overload {
-    /// At time zero.
+    /// Creates the simulation at time zero.
     pub fn new(scenario: &Scenario, trace: &Trace, policy: &str) -> Overload {
         let spec: PolicySpec = policy.parse().expect("a policy");
         let queues = (scenario.ports * scenario.queues_per_port) as usize;
@@ -159,7 +159,7 @@ impl Overload {
         }
     }
 
-    /// α of a Dynamic Threshold that would now do as the policy does with a queue.
+    /// Returns the α with which Dynamic Threshold would now give a queue the policy's threshold.
     pub fn alpha(&self, queue: usize) -> f64 {
         self.simulator
             .policy()
@@ -167,13 +167,13 @@ impl Overload {
             .expect("a policy with α")
     }
 
-    /// Bytes sent so far, by queue.
+    /// Returns the bytes sent so far, by queue.
     pub fn sent(&self) -> Vec<u64> {
         self.simulator.policy().sent.clone()
     }
 }
 
-/// Asserts that two numbers agree within a part of the second.
+/// Asserts that two numbers agree within a fraction of the second.
 pub fn assert_close(found: f64, expected: f64, tolerance: f64, what: &str) {
     assert!(
         (found - expected).abs() <= tolerance * expected,

@@ -33,7 +33,7 @@ fn the_threshold_can_be_set() {
     assert_eq!(lengths(&never), [12, 0, 0, 0]);
 }
 
-/// A queue that is short and yet the longest has nobody to push out of.
+/// A queue that is short and yet the longest has no other queue to push packets out of.
 #[test]
 fn the_longest_queue_does_not_push_out_of_itself() {
     let mut switch = named(4, 4, &format!("pot:k={}", 9 * PACKET));

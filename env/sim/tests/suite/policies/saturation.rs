@@ -8,8 +8,8 @@ use bufgym_sim::units::Time;
 
 const BUFFER: u64 = 400_000;
 
-/// Two hosts send to each of `saturated` ports at line rate, without waiting for acknowledgements,
-/// for 9.7 ms.
+/// Returns traffic from two hosts to each of `saturated` ports at line rate, without waiting for
+/// acknowledgements, for 9.7 ms.
 fn overload(saturated: u32) -> (Scenario, Trace) {
     let scenario = Scenario {
         ports: 3 * saturated,
@@ -23,7 +23,7 @@ fn overload(saturated: u32) -> (Scenario, Trace) {
         id: u64::from(sender),
         src: saturated + sender,
         dst: sender / 2,
-        // Not in step, or the port that is always first would have more.
+        // Starts are not synchronous, or the port that is always first would have more.
         start: Time::from_ns(1_357 * u64::from(sender)),
         size: 10_000_000,
         kind: 0,
@@ -38,7 +38,7 @@ fn overload(saturated: u32) -> (Scenario, Trace) {
     (scenario, trace)
 }
 
-/// Bytes of each saturated queue and free bytes, on average from 5 to 9 ms.
+/// Returns the bytes of each saturated queue and the free bytes, on average from 5 to 9 ms.
 fn measured(alpha: f64, saturated: u32) -> (Vec<f64>, f64) {
     let (scenario, trace) = overload(saturated);
     let policy: PolicySpec = format!("dt:alpha={alpha}").parse().unwrap();
@@ -64,7 +64,7 @@ fn measured(alpha: f64, saturated: u32) -> (Vec<f64>, f64) {
 
 #[test]
 fn saturated_queues_share_the_buffer_as_the_formula_says() {
-    // A packet more or less in each queue: the shortest has 44.
+    // The tolerance is a packet more or less in each queue: the shortest has 44.
     const PACKET: f64 = 1_518.0;
     for alpha in [0.5, 1.0, 2.0, 8.0] {
         for saturated in [1, 2, 4] {

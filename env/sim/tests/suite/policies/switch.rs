@@ -6,17 +6,17 @@ use bufgym_sim::units::{Rate, Time};
 
 /// Bytes of a packet.
 pub const PACKET: u64 = 1_250;
-/// A packet lasts 10 µs.
+/// Line rate, at which a packet takes 10 µs.
 pub const RATE: Rate = Rate(1_000_000_000);
-/// How long a line needs for a packet.
+/// Time that a line needs for a packet.
 pub const SLOT: Time = Time::from_us(10);
 
-/// The instant at which slot `slot` begins.
+/// Returns the instant at which slot `slot` begins.
 pub fn slot(slot: u64) -> Time {
     Time(SLOT.0 * slot)
 }
 
-/// A scenario of that switch, for policies whose parameters depend on it.
+/// Returns a scenario of that switch, for policies whose parameters depend on it.
 pub fn scenario(ports: u32, buffer_bytes: u64) -> Scenario {
     let mut scenario = Scenario {
         ports,
@@ -28,12 +28,12 @@ pub fn scenario(ports: u32, buffer_bytes: u64) -> Scenario {
     scenario
 }
 
-/// An empty switch for `packets` packets.
+/// Returns an empty switch for `packets` packets.
 pub fn of<P: Policy>(ports: u32, packets: u64, policy: P) -> OpenLoop<P> {
     OpenLoop::new(ports as usize, packets * PACKET, RATE, policy)
 }
 
-/// An empty switch under a policy by name.
+/// Returns an empty switch under a policy by name.
 pub fn named(ports: u32, packets: u64, policy: &str) -> OpenLoop<AnyPolicy> {
     let spec: PolicySpec = policy.parse().expect("a policy of the catalogue");
     let policy = spec.build(&scenario(ports, packets * PACKET));
@@ -50,13 +50,13 @@ pub fn fill<P: Policy>(switch: &mut OpenLoop<P>, packets: &[u64]) {
     assert_eq!(lengths(switch), packets);
 }
 
-/// Packets in every queue.
+/// Returns the number of packets in every queue.
 pub fn lengths<P: Policy>(switch: &OpenLoop<P>) -> Vec<u64> {
     let queues = switch.buffer().queues().iter();
     queues.map(|bytes| bytes / PACKET).collect()
 }
 
-/// How many arrivals were lost that way.
+/// Returns the number of arrivals that were lost with this reason.
 pub fn lost<P: Policy>(switch: &OpenLoop<P>, loss: Loss) -> usize {
     let fates = switch.fates().iter();
     fates.filter(|fate| **fate == Fate::Lost(loss)).count()

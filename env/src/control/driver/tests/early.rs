@@ -1,4 +1,4 @@
-//! Decisions that set early drop besides α.
+//! Decisions that set early drop in addition to α.
 
 use super::*;
 use bufgym_sim::network::Outcome;
@@ -73,7 +73,7 @@ fn a_fixed_level_is_the_rule_with_its_gap() {
     }
 }
 
-/// From the front no flow loses the last of its packets that wait, whose loss would end in a timeout.
+/// With drops from the front, no flow loses the last of its queued packets. Such a loss would end in a timeout.
 #[test]
 fn a_loss_from_the_front_is_followed_by_packets_that_tell_of_it() {
     let [back, front] = ["back", "front"].map(|from| {
@@ -89,7 +89,7 @@ fn a_loss_from_the_front_is_followed_by_packets_that_tell_of_it() {
     );
 }
 
-/// What fab calls short is lost less with `spare`.
+/// With `spare`, fewer packets of flows that fab counts as short are lost.
 #[test]
 fn the_first_bytes_of_a_flow_are_spared() {
     let spared = rule("fab:alpha=32+early:gap=16,min_bytes=0");

@@ -102,7 +102,7 @@ fn a_decision_is_that_of_one_switch() {
     }
 }
 
-/// Every flow counts at all switches of its way, in equal parts that add up to it.
+/// Every flow counts at all switches on its path, in equal parts that add up to the whole flow.
 #[test]
 fn undiscounted_rewards_of_all_switches_add_up() {
     let (scenario, trace) = network(&["demand=uniform"]);
@@ -263,7 +263,7 @@ fn late_decisions_of_several_switches_do_not_disturb_each_other() {
     assert!(switched > 20, "{switched}");
 }
 
-/// What depends on a single switch says so.
+/// Features that need a single switch report an error.
 #[test]
 fn a_network_has_no_port_slowdowns_and_no_record() {
     let (scenario, trace) = network(&[]);

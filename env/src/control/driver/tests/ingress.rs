@@ -20,7 +20,7 @@ fn options(objective: &str, low_level: &str) -> ControlOptions {
     }
 }
 
-/// The same two levels on every port at every decision.
+/// A controller that sets the same two levels on every port at every decision.
 struct Levels([usize; 2]);
 
 impl Controller for Levels {
@@ -35,8 +35,8 @@ impl Controller for Levels {
     }
 }
 
-/// With α = 1 nothing is different from the policy alone, whatever the trigger does; with other factors
-/// from the first decision on, something is.
+/// With α = 1 the results equal those of the policy alone, whatever the trigger does. With other factors from the first
+/// decision on, they differ.
 #[test]
 fn levels_that_never_change_are_the_policy_with_these_factors() {
     let (scenario, trace) = lossless();
@@ -60,7 +60,7 @@ fn levels_that_never_change_are_the_policy_with_these_factors() {
     }
 }
 
-/// Factors are per port and side: what a decision sets is what the policy would have with the same.
+/// Factors are per port and side. Decisions with given factors have the same effect as the policy with these factors.
 #[test]
 fn factors_are_those_of_the_policy_from_the_start() {
     let (scenario, trace) = lossless();
@@ -86,8 +86,8 @@ fn factors_are_those_of_the_policy_from_the_start() {
     assert!(!expected.pauses.is_empty() && expected.summary.drops > 0);
 }
 
-/// At every decision the second feature is what the port's lossless ingress holds, and the fourth the share
-/// of the interval for which it has paused its neighbour. At the end these add up to the pauses of the run.
+/// At every decision the second feature is the use of the port's lossless ingress, and the fourth is the share of the
+/// interval for which it has paused its neighbour. At the end these add up to the pauses of the run.
 #[test]
 fn the_ingress_and_its_pauses_are_observed_and_paid_for() {
     let (scenario, trace) = lossless();
@@ -149,7 +149,7 @@ fn the_ingress_and_its_pauses_are_observed_and_paid_for() {
     );
 }
 
-/// What answers queries is charged by its slowdown, and nothing else is.
+/// Only answers to queries are charged for their slowdown.
 #[test]
 fn only_answers_to_queries_count_as_in_casts() {
     let (scenario, mut trace) = lossless();

@@ -61,8 +61,7 @@ fn named(name: &str) -> BasePolicy {
     name.parse().unwrap()
 }
 
-/// The control with a constant α equals the heuristic with that α, bit for bit.
-/// The heuristics with one α per port.
+/// Returns the heuristics with one α per port.
 fn of_egress() -> impl Iterator<Item = BasePolicy> {
     BasePolicy::all().filter(|low_level| !low_level.manages_memory())
 }

@@ -7,7 +7,7 @@ use crate::gym::{BufferEnvOptions, EnvSnapshot, EpisodeStats, NetworkEnv, Space}
 use bufgym_sim::scenario::Scenario;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Which rule is broken.
+/// Broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -79,7 +79,7 @@ impl Broken {
         }
     }
 
-    /// What is wrong after a turn has been reached.
+    /// Damages the data after a turn has been reached.
     fn spoil(&mut self, turn: Turn) -> Turn {
         let Turn::Agent(at) = turn else {
             self.spoil_end();
@@ -223,7 +223,7 @@ impl MultiAgentEnv for Broken {
 }
 
 fn check(fault: Fault, stochastic: bool) -> Vec<Violation> {
-    // Counts from nought for every fault, as a process-wide state would.
+    // Counts from zero for every fault, as a process-wide state would.
     let shared: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
     let options = CheckOptions {
         steps: 30,
@@ -237,7 +237,7 @@ fn check(fault: Fault, stochastic: bool) -> Vec<Violation> {
     }
 }
 
-/// That `name` fails, with a message that has `text` in it.
+/// Asserts that the check `name` fails, with a message that contains `text`.
 fn assert_found(fault: Fault, name: &str, text: &str) {
     let violations = check(fault, true);
     assert!(
@@ -427,6 +427,6 @@ fn snapshots_that_are_not_the_whole_state() {
 
 #[test]
 fn an_environment_without_chance_passes_when_it_says_so() {
-    // Its episodes are all the same one.
+    // The episodes of this environment are all equal.
     assert_eq!(check(Fault::SequenceStuck, false), []);
 }

@@ -1,4 +1,4 @@
-//! A burst beside congested ports, packet by packet, from sources of constant rate.
+//! A burst next to congested ports, packet by packet, from sources of constant rate.
 
 use bufgym_sim::convert::floor_u64;
 use bufgym_sim::switch::policy::DynamicThreshold;
@@ -29,8 +29,8 @@ impl Source {
     }
 }
 
-/// What the queue of a burst at `rate` line rates holds when it loses its first packet, as a share of the
-/// buffer, with Dynamic Threshold and so many other ports at their thresholds.
+/// Returns the length of the queue of a burst at `rate` line rates when it loses its first packet, as a share
+/// of the buffer, under Dynamic Threshold with `congested` other ports at their thresholds.
 pub fn simulated(congested: u32, rate: f64) -> f64 {
     let burst = congested as usize;
     let policy = DynamicThreshold { alpha: ALPHA };
@@ -47,11 +47,12 @@ pub fn simulated(congested: u32, rate: f64) -> f64 {
     }
 }
 
-/// Those of the congested ports, one after the other, and that of the burst once they are steady.
+/// Returns the sources of the congested ports, one after the other, and the source of the burst, which starts
+/// once they are steady.
 fn sources(congested: u32, rate: f64) -> Vec<Source> {
     let packet = LINE.transmission_time(FULL).0 as f64;
     let gap = packet / OVERLOAD as f64;
-    // In this time one source alone would fill three quarters of the buffer; a queue has less than half.
+    // In this time a single source would fill three quarters of the buffer; a queue takes less than half.
     let steady = 0.75 * BUFFER as f64 / FULL as f64 * packet;
     let congesting = (0..congested).map(|port| Source {
         start_ps: gap * f64::from(port) / f64::from(congested),

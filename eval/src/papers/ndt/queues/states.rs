@@ -1,4 +1,4 @@
-//! The two ports of the in-cast over time, and what Fig. 10 shows of them.
+//! The two ports of the in-cast over time, and the quantities that Fig. 10 shows.
 
 use bufgym_sim::convert::index;
 use bufgym_sim::network::TimelineRow;
@@ -11,17 +11,17 @@ const STARVES: f64 = 0.05;
 const HOLDS: f64 = 0.8;
 /// The time before and after the peak of a burst.
 const AROUND: Time = Time::from_us(50_000);
-/// A burst's queue has its peak within this time of the burst's start: four senders send its 1 MB in 2
-/// ms, and one port needs 8 ms for it.
+/// A burst's queue peaks within this time of the burst's start: four senders send its 1 MB in 2 ms, and one
+/// port needs 8 ms for it.
 const PEAK_WITHIN: Time = Time::from_us(20_000);
 
-/// The two ports from one instant on.
+/// The state of the two ports from one instant on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct State {
     pub t: Time,
     pub queue: [u64; 2],
     pub threshold: [u64; 2],
-    /// NaN without α.
+    /// α of both ports; NaN without α.
     pub alpha: [f64; 2],
 }
 
@@ -61,7 +61,7 @@ pub struct Alphas {
 }
 
 impl States {
-    /// The states of two ports in a timeline of all ports.
+    /// Extracts the states of two ports from a timeline of all ports.
     pub fn of(rows: &[TimelineRow], ports: [u32; 2], end: Time) -> States {
         let mut states: Vec<State> = Vec::new();
         for row in rows {
@@ -81,7 +81,7 @@ impl States {
         States { states, end }
     }
 
-    /// Every state with the part of its time that lies in a span, in picoseconds.
+    /// Returns every state with the part of its time that lies in a span, in picoseconds.
     fn within(&self, from: Time, to: Time) -> impl Iterator<Item = (&State, u64)> {
         let first = self.states.partition_point(|state| state.t <= from);
         let ends = self.states.iter().skip(1).map(|next| next.t);
@@ -96,8 +96,8 @@ impl States {
             .filter(|(_, lasted)| *lasted > 0)
     }
 
-    /// Share of the time in which one port has less than 5 % of the buffer and the other more than 80
-    /// %.
+    /// Returns the share of the time in which one port has less than 5 % of the buffer and the other more
+    /// than 80 %.
     pub fn starved(&self, capacity: u64) -> f64 {
         let limits = [STARVES, HOLDS].map(|share| share * capacity as f64);
         let starves = |queue: [u64; 2]| {
@@ -114,7 +114,7 @@ impl States {
         shares.0 as f64 / shares.1.max(1) as f64
     }
 
-    /// Bars of both ports from `start` on: as many as the run lasts, `most` at most.
+    /// Returns the bars of both ports from `start` on, until the run ends, but at most `most`.
     pub fn bars(&self, start: Time, width: Time, most: usize) -> [Bars; 2] {
         let span = self.end.0.saturating_sub(start.0);
         let count = index(span.div_ceil(width.0)).min(most);
@@ -149,7 +149,7 @@ impl States {
         bar
     }
 
-    /// α of the heavier and the lighter port around the peak of every burst.
+    /// Returns α of the heavier and the lighter port around the peak of every burst.
     pub fn alphas(&self, bursts: &[Vec<Time>; 2]) -> Alphas {
         let mut alphas = Alphas::default();
         for (heavy, starts) in bursts.iter().enumerate() {
@@ -171,14 +171,14 @@ impl States {
         alphas
     }
 
-    /// When the queue is longest, the first time, within [`PEAK_WITHIN`] of a burst's start.
+    /// Returns the first time at which the queue is longest within [`PEAK_WITHIN`] of a burst's start.
     fn peak(&self, place: usize, start: Time) -> Option<Time> {
         let states = self.within(start, Time(start.0 + PEAK_WITHIN.0));
         let longest = states.max_by_key(|(state, _)| (state.queue[place], u64::MAX - state.t.0));
         longest.map(|(state, _)| state.t.max(start))
     }
 
-    /// The mean over time of log2 α; `None` where there is no α or no time.
+    /// Returns the mean over time of log2 α; `None` without α or without time.
     fn mean_log2_alpha(&self, place: usize, from: Time, to: Time) -> Option<f64> {
         let (mut area, mut time) = (0.0, 0.0);
         for (state, lasted) in self.within(from, to) {
@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    /// Port 4 (A) holds 90 of 100 bytes in the second quarter and port 2 (B) nothing; port 7 is none
+    /// Port 4 (A) holds 90 of 100 bytes in the second quarter and port 2 (B) holds nothing; port 7 is neither
     /// of them.
     fn states() -> States {
         let mut rows = Vec::new();
@@ -252,7 +252,7 @@ mod tests {
     fn a_bar_has_the_longest_queue_the_least_threshold_and_the_mean() {
         let [a, b] = states().bars(Time::from_us(50), Time::from_us(200), 9);
         assert_eq!(a.bars.len(), 2);
-        // 50 us of 10 bytes, 150 us of 90.
+        // The bar covers 50 us of 10 bytes and 150 us of 90.
         let expected = Bar {
             longest: 90,
             threshold: 50,

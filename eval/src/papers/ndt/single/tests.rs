@@ -3,7 +3,7 @@ use crate::papers::ndt::setting::tests::context;
 use crate::papers::verdict::Grade;
 use crate::synthetic;
 
-/// Mean FCTs of two traces; NDT and EDT as given.
+/// Builds results with the given mean FCTs of two traces for NDT and EDT.
 fn results(ndt: [f64; 2], edt: [f64; 2]) -> Results {
     let evaluation = synthetic::evaluation(&[
         ("ndt", &ndt),
@@ -74,7 +74,7 @@ fn values_unlike_the_paper_s_differ() {
 #[test]
 fn fairness_follows_the_variances() {
     let mut like = results([57.0, 57.0], [62.0, 62.0]);
-    // In the synthetic results variances are in proportion to FCT, so that ST is the least fair.
+    // In the synthetic results variances are proportional to FCT, so ST is the least fair.
     assert_eq!(grades(&like, NdtFigure::Fairness), [Grade::Differs; 3]);
     for result in &mut like.evaluation.results {
         result.objectives.port_slowdown_variance = Some(match result.policy.as_str() {

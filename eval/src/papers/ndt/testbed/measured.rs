@@ -1,5 +1,5 @@
-//! Fig. 9 measured: the flows are played by real senders through a real switch, run by run, and the
-//! simulator predicts the results for the same flow lists.
+//! Fig. 9 measured: real senders play the flows through a real switch, run by run, and the simulator predicts
+//! the results for the same flow lists.
 
 mod report;
 
@@ -32,25 +32,25 @@ const PANELS: [NdtFigure; 2] = [NdtFigure::WebSearch, NdtFigure::DataMining];
 const MEASURED: &str = "The paper measures on hardware with hosts of its own; this is the TCP of the \
     Linux kernel through a software switch.";
 
-/// Seconds that a run takes besides its flows: hosts start, the round trip is measured, all falls quiet.
+/// Seconds that a run takes besides its flows: hosts start, the round trip is measured, and traffic fades.
 const RUN_S: f64 = 1.5;
 
-/// What to measure, and with what.
+/// Configuration of a measurement.
 #[derive(Clone, Debug)]
 pub struct MeasuredConfig {
-    /// Policy, scale, traces, seeds; of its figures, panels (a) and (b) of Fig. 9.
+    /// Policy, scale, traces, seeds; the figures are panels (a) and (b) of Fig. 9.
     pub figures: NdtConfig,
     /// `KEY=VALUE`, applied to the scenario of both panels.
     pub settings: Vec<String>,
-    /// Tells the learned policy from others of its name, in results that are kept.
+    /// Distinguishes the learned policy from others of the same name, in stored results.
     pub learned: String,
-    /// The machine in words, such as its kernel. Results that are kept are of one machine.
+    /// The machine in words, such as its kernel. Stored results belong to one machine.
     pub machine: String,
-    /// Revision of the program, which results that are kept must have.
+    /// Revision of the program, which stored results must match.
     pub revision: String,
 }
 
-/// Traces of a point, and flows of a trace with web search and with data mining.
+/// Returns the number of traces of a point, and of flows of a trace with web search and with data mining.
 fn extent(config: &NdtConfig) -> (u64, [u64; 2]) {
     let (traces, flows) = match config.scale {
         Scale::Quick => (2, [60, 12]),
@@ -59,7 +59,7 @@ fn extent(config: &NdtConfig) -> (u64, [u64; 2]) {
     (config.traces.unwrap_or(traces), flows)
 }
 
-/// One run to be played.
+/// One run to play.
 #[derive(Clone, Copy, Debug)]
 pub struct Order<'a> {
     /// Rate, buffer and hosts.
@@ -68,7 +68,7 @@ pub struct Order<'a> {
     pub trace: &'a Trace,
     /// The policy of the switch.
     pub policy: &'a Entrant,
-    /// How long the flows take by the simulator, under Dynamic Threshold.
+    /// Simulated duration of the flows under Dynamic Threshold.
     pub expected: Duration,
 }
 
@@ -77,7 +77,7 @@ pub struct Order<'a> {
 struct Load {
     percent: u32,
     scenario: Scenario,
-    /// Each with how long it takes by the simulator.
+    /// Traces, each with its simulated duration.
     traces: Vec<(NumberedTrace, Duration)>,
 }
 
@@ -97,19 +97,18 @@ pub struct Plan {
     panels: Vec<Planned>,
 }
 
-/// The figure as it was measured.
+/// The measured figure.
 #[derive(Clone, Debug)]
 pub struct Made {
     /// Tables, drawings, verdicts.
     pub report: Report,
-    /// How far to believe the runs.
+    /// Worst measurement quality of the runs.
     pub worst: Worst,
-    /// Propagation of a link that gives the simulator the round trip that was measured, nanoseconds; by
-    /// panel.
+    /// Propagation of a link with which the simulator has the measured round trip, nanoseconds; by panel.
     pub simulated_propagation_ns: Vec<u64>,
 }
 
-/// What the simulator says of a run.
+/// The simulator's prediction of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Predicted {
     mean_fct_ms: f64,
@@ -142,10 +141,10 @@ struct Panel<'a> {
 }
 
 impl Plan {
-    /// Generates all flow lists, and simulates each under Dynamic Threshold to know how long it takes.
+    /// Generates all flow lists, and simulates each under Dynamic Threshold to determine its duration.
     ///
     /// # Errors
-    /// When a setting or the scenario that it leads to is invalid.
+    /// Fails if a setting or the resulting scenario is invalid.
     pub fn new(config: MeasuredConfig) -> Result<Plan, PapersError> {
         let rules = RULES.map(|name| name.parse::<Entrant>());
         let mut policies = vec![config.figures.learned.clone()];
@@ -161,7 +160,7 @@ impl Plan {
         })
     }
 
-    /// All flow lists with their scenarios, which every policy plays.
+    /// Returns all flow lists with their scenarios, which every policy plays.
     pub fn lists(&self) -> impl Iterator<Item = (&Scenario, &Trace)> {
         let loads = self.panels.iter().flat_map(|panel| &panel.loads);
         loads.flat_map(|load| {
@@ -170,14 +169,14 @@ impl Plan {
         })
     }
 
-    /// Number of runs.
+    /// Returns the number of runs.
     pub fn runs(&self) -> usize {
         let loads = self.panels.iter().flat_map(|panel| &panel.loads);
         let traces: usize = loads.map(|load| load.traces.len()).sum();
         traces * self.policies.len()
     }
 
-    /// How long all runs take together, by the simulator.
+    /// Returns the simulated duration of all runs together.
     pub fn expected(&self) -> Duration {
         let loads = self.panels.iter().flat_map(|panel| &panel.loads);
         let traces = loads.flat_map(|load| &load.traces);
@@ -186,11 +185,12 @@ impl Plan {
         Duration::from_secs_f64(flows.as_secs_f64() * policies + RUN_S * self.runs() as f64)
     }
 
-    /// Plays all runs, one after the other, and makes the figure. What is finished is kept in `parts`, and
-    /// what was kept is not played again.
+    /// Plays all runs, one after the other, and makes the figure. Finished runs are stored in `parts`, and
+    /// stored ones are not played again.
     ///
     /// # Errors
-    /// Those of `play`; when a result cannot be kept, a simulation fails or a figure cannot be drawn.
+    /// Returns the errors of `play`. Fails if a result cannot be stored, a simulation fails or a figure
+    /// cannot be drawn.
     pub fn make<E: From<PapersError>>(
         &self,
         parts: &Parts,
@@ -220,7 +220,7 @@ impl Plan {
         })
     }
 
-    /// Simulations are not waited for long enough to tell how many are done.
+    /// Returns a context without progress: simulations are too short to show it.
     fn context(&self) -> Context<'_> {
         let figures = &self.config.figures;
         Context {
@@ -233,8 +233,8 @@ impl Plan {
         }
     }
 
-    /// By load, policy and trace. Every policy has each place in the order equally often, so that what the
-    /// machine does besides meets all of them.
+    /// Plays the runs of a panel; returns them by load, policy and trace. Every policy has each place in the
+    /// order equally often, so that disturbances of the machine affect all of them equally.
     fn play_panel<E: From<PapersError>>(
         &self,
         panel: &Planned,
@@ -296,7 +296,7 @@ impl Plan {
         Ok(played)
     }
 
-    /// Simulates all runs of a panel with the round trip that was measured.
+    /// Simulates all runs of a panel with the measured round trip.
     fn predict<'a>(
         &self,
         context: &Context<'_>,
@@ -388,14 +388,14 @@ impl Panel<'_> {
         }
     }
 
-    /// As it was measured.
+    /// Returns the measured results.
     fn measured(&self, policies: &[Entrant]) -> Results {
         let mean =
             |load: usize, policy: usize, trace: usize| self.played[load][policy][trace].mean_fct_ms;
         self.results(policies, MEASURED, mean)
     }
 
-    /// As the simulator predicts it.
+    /// Returns the results that the simulator predicts.
     fn predicted(&self, policies: &[Entrant]) -> Results {
         let mean = |load: usize, policy: usize, trace: usize| {
             self.predicted[load][policy][trace].mean_fct_ms
@@ -404,7 +404,7 @@ impl Panel<'_> {
     }
 }
 
-/// Place of the baseline among the policies.
+/// Returns the index of the baseline among the policies.
 fn baseline(policies: &[Entrant]) -> usize {
     let place = policies.iter().position(|policy| policy.name() == BASELINE);
     place.unwrap_or(0)

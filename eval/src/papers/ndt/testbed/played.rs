@@ -1,4 +1,4 @@
-//! What a run of the testbed has yielded, and how far to believe all runs of a figure.
+//! The results of a run of the testbed, and the measurement quality of all runs of a figure.
 
 use std::fmt;
 
@@ -17,20 +17,20 @@ pub struct Played {
     pub timeouts: u64,
     /// Decisions of the learned policy.
     pub decisions: u64,
-    /// How far to believe it.
+    /// Measurement quality.
     pub truth: Truth,
 }
 
-/// How far to believe a run: what its machine did besides what the scenario says.
+/// Measurement quality of a run: disturbances by the machine that the scenario does not contain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Truth {
-    /// Lateness of packets, microseconds: median and 99th percentile.
+    /// Median lateness of packets, microseconds.
     pub late_p50_us: f64,
-    /// See [`late_p50_us`](Truth::late_p50_us).
+    /// 99th percentile of the lateness of packets, microseconds.
     pub late_p99_us: f64,
     /// Time of a full packet on a line, microseconds.
     pub packet_us: f64,
-    /// Share of the time for which the processor of the switch had nothing to do.
+    /// Share of the time in which the processor of the switch was idle.
     pub cpu_headroom: f64,
     /// Longest time for which the switch stood still, microseconds.
     pub longest_stall_us: f64,
@@ -40,9 +40,9 @@ pub struct Truth {
     pub decision_p99_us: f64,
     /// Round trip of a handshake on the idle network, microseconds.
     pub rtt_us: f64,
-    /// The same by rate and propagation alone.
+    /// Round trip by rate and propagation only, microseconds.
     pub rtt_ideal_us: f64,
-    /// Load average of the machine before the run, where it is known.
+    /// Load average of the machine before the run, if known.
     pub load_average: Option<f64>,
     /// Runs before this one that lost packets outside the switch and do not count.
     pub void_runs: u64,
@@ -55,26 +55,26 @@ pub struct Worst {
     pub runs: usize,
     /// The largest median lateness, microseconds.
     pub late_p50_us: f64,
-    /// The same as a share of a full packet's time.
+    /// The largest median lateness as a share of a full packet's time.
     pub late_p50_share: f64,
     /// The largest 99th percentile of the lateness, microseconds.
     pub late_p99_us: f64,
-    /// The same as a share of a full packet's time.
+    /// The largest 99th percentile of the lateness as a share of a full packet's time.
     pub late_p99_share: f64,
     /// The longest time for which the switch stood still, microseconds.
     pub longest_stall_us: f64,
     /// The largest 99th percentile of the lateness of starts, microseconds.
     pub start_late_p99_us: f64,
-    /// The least share that was left of the processor of the switch.
+    /// The least idle share of the processor of the switch.
     pub cpu_headroom: f64,
-    /// The highest load average, where it is known.
+    /// The highest load average, if known.
     pub load_average: Option<f64>,
-    /// Runs that did not count, all together.
+    /// Total number of runs that did not count.
     pub void_runs: u64,
 }
 
 impl Worst {
-    /// Of these runs.
+    /// Returns the worst values of these runs.
     pub fn of<'a>(runs: impl IntoIterator<Item = &'a Played>) -> Worst {
         let first = Worst {
             cpu_headroom: 1.0,
@@ -133,7 +133,7 @@ impl fmt::Display for Worst {
 pub(super) mod tests {
     use super::*;
 
-    /// A run with this mean FCT.
+    /// Builds a run with this mean FCT.
     pub fn run(mean_fct_ms: f64) -> Played {
         Played {
             mean_fct_ms,

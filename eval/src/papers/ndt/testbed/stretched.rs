@@ -1,11 +1,11 @@
 //! The paper's testbed at a rate that a program on one processor can serve.
 //!
-//! The paper's ports have 1 Gbit/s. At a lower rate everything that is a time is longer by the same
-//! factor: the propagation of the links and the minimum RTO. What is counted in bytes stays: the buffer,
-//! the flows, the packets. So the buffer is as many packets, as many bandwidth-delay products and the same
-//! share of a flow as in the paper, and a timeout lasts as many times as long as the buffer takes to
-//! drain. With the drain time kept in place of the bytes, the buffer would be smaller than the initial
-//! windows of the three senders to a port.
+//! The paper's ports have 1 Gbit/s. At a lower rate, every time is longer by the same factor: the propagation
+//! of the links and the minimum RTO. Every quantity in bytes stays: the buffer, the flows, the packets. So
+//! the buffer is as many packets, as many bandwidth-delay products and the same share of a flow as in the
+//! paper. A timeout lasts the same multiple of the time in which the buffer drains. If the drain time were
+//! kept instead of the bytes, the buffer would be smaller than the initial windows of the three senders to a
+//! port.
 
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 
@@ -13,20 +13,20 @@ use super::super::NdtFigure;
 use super::workload;
 use crate::format;
 
-/// The hosts: Linux, with the sizes of Ethernet frames.
+/// The preset of the hosts: Linux, with the sizes of Ethernet frames.
 const HOSTS: &str = "testbed-4x100m";
 
-/// Bit/s of a port where no other rate is set. Of the rates that were measured it is the highest at which
-/// the switch has most of its processor left.
+/// Default rate of a port, bit/s. Of the measured rates it is the highest at which the switch has most of its
+/// processor left.
 const RATE_BPS: u64 = 200_000_000;
 
 /// Settings that the figure sweeps.
 pub const SWEPT: [&str; 2] = ["load", "workload"];
 
-/// The scenario of a panel with so many flows in a trace, before `settings` (`KEY=VALUE`) change it.
+/// Returns the scenario of a panel with `flows` flows in a trace, before `settings` (`KEY=VALUE`) change it.
 ///
 /// # Errors
-/// When a setting does not exist or makes the scenario inconsistent.
+/// Fails if a setting does not exist or makes the scenario inconsistent.
 pub fn scenario(
     figure: NdtFigure,
     flows: u64,
@@ -58,10 +58,10 @@ pub fn scenario(
     Ok(scenario)
 }
 
-/// How the scenario differs from the paper's, in words.
+/// Describes the differences from the paper's scenario in words.
 ///
 /// # Errors
-/// When the preset of the paper's testbed does not exist.
+/// Fails if the preset of the paper's testbed does not exist.
 pub fn described(scenario: &Scenario) -> Result<String, ScenarioError> {
     let paper = Scenario::preset(super::PRESET)?;
     let factor = paper.rate_bps as f64 / scenario.rate_bps as f64;

@@ -1,9 +1,9 @@
-//! ABM as its published ns-3 code estimates: how many queues are congested, and what a queue gets of
-//! its line.
+//! ABM with the estimates of its published ns-3 code: the number of congested queues, and each queue's
+//! share of its line.
 //!
 //! Both differ from the paper. A queue counts as congested in part, by its length in units of 28,000 B,
-//! and as of the last packet that came to it. What it gets is the bytes that it has sent in an interval,
-//! and 1,472 B for every turn in which the scheduler found it empty.
+//! as of the last packet that came to it. Its share is computed from the bytes that it has sent in an
+//! interval, plus 1,472 B for every turn in which the scheduler found it empty.
 
 use super::{ActiveBufferConfig, PacketView, Policy, Verdict, View};
 use crate::convert::{floor_u64, index};
@@ -11,17 +11,17 @@ use crate::scenario::{Scenario, Scheduler};
 use crate::switch::Loss;
 use crate::units::Time;
 
-/// Length from which a queue counts as congested in full, bytes.
+/// Length from which a queue counts fully as congested, bytes.
 const CONGESTED: u64 = 28_000;
 
-/// What a queue is taken to have sent in a turn in which it was empty, bytes.
+/// Bytes that count as sent for a turn in which the queue was empty.
 const EMPTY_TURN: u64 = 1_472;
 
-/// As [`ActiveBufferManagement`](super::ActiveBufferManagement) with the estimates of the published
+/// As [`ActiveBufferManagement`](super::ActiveBufferManagement), with the estimates of the published
 /// code, and without headroom.
 ///
-/// Where the code has a clock of its own at every port, which begins with the first packet that comes to
-/// it, a switch has one for all of them. Turns of the scheduler are those of round robin or of strict
+/// The code has a clock of its own at every port, which begins with the first packet that comes to it;
+/// a switch has one clock for all ports. Turns of the scheduler are those of round robin or of strict
 /// priority; with deficits they count as with round robin. They are counted when a packet departs.
 #[derive(Clone, Debug)]
 pub struct ArtefactBufferManagement {
@@ -37,7 +37,7 @@ pub struct ArtefactBufferManagement {
 }
 
 impl ArtefactBufferManagement {
-    /// The policy for an empty switch.
+    /// Creates the policy for an empty switch.
     ///
     /// # Panics
     /// When `config.alphas` does not have one α per priority.
@@ -114,7 +114,7 @@ impl Policy for ArtefactBufferManagement {
         self.drain.sent(view, packet);
     }
 
-    /// The code looks at the queue of a packet that does not fit, too.
+    /// The code also looks at the queue of a packet that does not fit.
     fn on_drop(&mut self, view: View<'_>, packet: PacketView, loss: Loss) {
         if loss == Loss::Full {
             self.catch_up(view);
@@ -122,13 +122,13 @@ impl Policy for ArtefactBufferManagement {
         }
     }
 
-    /// The threshold of scheduled packets.
+    /// Returns the threshold of scheduled packets.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
         let alpha = self.alphas[queue] * self.factors[queue];
         Some(floor_u64(alpha * view.buffer.free() as f64))
     }
 
-    /// The factor of `B - Q`.
+    /// Returns the factor of `B - Q`.
     fn alpha(&self, queue: usize) -> Option<f64> {
         Some(self.alphas[queue] * self.factors[queue])
     }
@@ -140,19 +140,20 @@ impl Policy for ArtefactBufferManagement {
     }
 }
 
-/// n_p: `max(1, Σ min(1, q / 28,000 B))` over the ports.
+/// Congested queues n_p: `max(1, Σ min(1, q / 28,000 B))` over the ports.
 ///
-/// Where ports of spines draw on the pool, the code counts each with the port of the leaf that has the
-/// same number. Which of the hosts these are does not matter; here they are the first ones.
+/// If ports of spines draw on the pool, the code counts each with the port of the leaf that has the
+/// same number. It does not matter which hosts these are; here they are the first ones.
 #[derive(Clone, Debug)]
 struct Congestion {
     /// `min(q, 28,000 B)` of every queue when a packet came to it last.
     seen: Box<[u64]>,
-    /// Queues with a place of their own in `seen`; those behind them begin from the first again...
+    /// Number of queues with a place of their own in `seen`; those behind them begin from the first
+    /// again...
     own: usize,
-    /// ...and again after so many.
+    /// ...and again after this many.
     others: usize,
-    /// Their sums by priority.
+    /// Sums of `seen` by priority.
     sums: Box<[u64]>,
 }
 
@@ -178,7 +179,7 @@ impl Congestion {
         self.sums.len()
     }
 
-    /// A packet comes to a queue.
+    /// Notes that a packet comes to a queue.
     #[inline]
     fn observe(&mut self, view: View<'_>, queue: usize) {
         let bytes = view.buffer.queue(queue).min(CONGESTED);
@@ -191,21 +192,21 @@ impl Congestion {
         *sum = *sum - before + bytes;
     }
 
-    /// n_p for a queue.
+    /// Returns n_p for a queue.
     fn of_queue(&self, queue: usize) -> f64 {
         let sum = self.sums[queue % self.sums.len()];
         (sum as f64 / CONGESTED as f64).max(1.0)
     }
 }
 
-/// What queues have sent, or would have, since the last update.
+/// Bytes that queues have sent, or would have sent, since the last update.
 #[derive(Clone, Debug)]
 struct Drain {
     bytes: Box<[u64]>,
-    /// The priority whose turn it is at every port.
+    /// Priority whose turn it is at every port.
     turns: Box<[u8]>,
     priorities: usize,
-    /// The scheduler begins with the first queue every time.
+    /// True if the scheduler begins with the first queue every time.
     strict: bool,
 }
 
@@ -219,8 +220,8 @@ impl Drain {
         }
     }
 
-    /// A packet has left its queue, after the scheduler had found those before it empty; and all of
-    /// them where it left none behind.
+    /// Counts a packet that has left its queue. The scheduler had found the queues before it empty; if
+    /// no packet is left at the port, it finds all of them empty.
     fn sent(&mut self, view: View<'_>, packet: PacketView) {
         let first = packet.port * self.priorities;
         let taken = packet.queue - first;
@@ -257,8 +258,8 @@ mod tests {
     use crate::switch::SharedBuffer;
     use crate::units::Rate;
 
-    /// A switch by hand: two ports of 1 Gbit/s with four queues each, and updates every 100 µs, in
-    /// which a port sends 12,500 B.
+    /// A manually driven switch: two ports of 1 Gbit/s with four queues each, and updates every 100 µs,
+    /// in which a port sends 12,500 B.
     struct Bench {
         buffer: SharedBuffer,
         policy: ArtefactBufferManagement,
@@ -326,8 +327,9 @@ mod tests {
         }
     }
 
-    /// Queue 1 of port 0 has 14 packets before the last one comes, that of port 1 has 35: a half and
-    /// one. The sum counts from the update on, and stays although packets leave.
+    /// Before their last packets arrive, queue 1 of port 0 has 14 packets and that of port 1 has 35:
+    /// they count as a half and one. The sum applies from the update on, and stays although packets
+    /// leave.
     #[test]
     fn congestion_is_a_sum_of_lengths_as_of_the_last_arrival() {
         let mut bench = Bench::new(&[]);
@@ -364,7 +366,7 @@ mod tests {
             bench.depart(queue, 50);
         }
         bench.arrive(4, 100);
-        // Four packets; three; four empty turns; three of them.
+        // The queues have four empty turns, four packets, three empty turns and three packets.
         let share = |bytes: f64| bytes / 12_500.0;
         let expected = [
             share(4.0 * 1_472.0),
@@ -377,7 +379,7 @@ mod tests {
             expected,
             "3,000 B are less than a fourth"
         );
-        // An interval without a departure: everything may be sent.
+        // After an interval without a departure, every queue may use the whole line.
         bench.arrive(4, 250);
         assert_eq!(bench.alphas([0, 1, 2, 3]), [1.0; 4]);
     }

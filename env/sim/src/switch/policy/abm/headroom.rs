@@ -3,7 +3,7 @@
 use crate::switch::policy::PacketView;
 use crate::switch::SharedBuffer;
 
-/// Headroom: `bytes` beside the shared pool, for unscheduled packets that the pool refuses.
+/// Headroom: `bytes` next to the shared pool, for unscheduled packets that the pool refuses.
 ///
 /// The bytes that leave a queue are first taken off its headroom. So the headroom is soon free for
 /// the next burst.
@@ -12,7 +12,7 @@ pub(super) struct Headroom {
     bytes: u64,
     used: u64,
     by_queue: Box<[u64]>,
-    /// Whether the packet that was accepted last goes into the headroom.
+    /// True if the packet that was accepted last goes into the headroom.
     entering: bool,
 }
 
@@ -26,13 +26,13 @@ impl Headroom {
         }
     }
 
-    /// Free bytes of the shared pool.
+    /// Returns the free bytes of the shared pool.
     pub(super) fn free_outside(&self, buffer: &SharedBuffer) -> u64 {
         let pool = buffer.capacity().saturating_sub(self.bytes);
         pool.saturating_sub(buffer.occupancy().saturating_sub(self.used))
     }
 
-    /// Whether a packet may enter: into the pool if `pool_takes_it`, else into the headroom.
+    /// Returns true if a packet may enter: into the pool if `pool_takes_it`, else into the headroom.
     pub(super) fn admits(&mut self, pool_takes_it: bool, packet: PacketView) -> bool {
         let room = self.used + packet.bytes <= self.bytes;
         self.entering = !pool_takes_it && packet.unscheduled && room;

@@ -1,5 +1,5 @@
-//! The measurements of ABM: the number of congested queues of each priority, and the share of its
-//! line that each queue gets.
+//! The measurements of ABM: the number of congested queues of each priority, and each queue's share of
+//! its line.
 
 use crate::scenario::Scenario;
 use crate::switch::policy::{PacketView, View};
@@ -17,13 +17,13 @@ struct Drain {
     since: Time,
     /// The last departure, or `since`.
     last: Time,
-    /// Whether the queue was empty at some time of the interval.
+    /// True if the queue was empty at some time of the interval.
     emptied: bool,
-    /// μ/b, as of the last update.
+    /// Share of the line μ/b, as of the last update.
     share: f64,
 }
 
-/// `(1/n_p) · μ/b` of every queue.
+/// Factors `(1/n_p) · μ/b` of every queue.
 ///
 /// μ is measured from departure to departure. Otherwise the ends of an interval with only a few
 /// packets of a queue would distort it.
@@ -66,19 +66,19 @@ impl Shares {
         }
     }
 
-    /// The time of the next update.
+    /// Returns the time of the next update.
     #[inline]
     pub(super) fn next_update(&self) -> Time {
         self.next_update
     }
 
-    /// `(1/n_p) · μ/b` of a queue.
+    /// Returns `(1/n_p) · μ/b` of a queue.
     #[inline]
     pub(super) fn factor(&self, queue: usize) -> f64 {
         self.factors[queue]
     }
 
-    /// A packet was enqueued; the view shows the state after that.
+    /// Notes that a packet was enqueued; the view shows the state after that.
     #[inline]
     pub(super) fn enqueued(&mut self, view: View<'_>, packet: PacketView) {
         if view.buffer.queue(packet.queue) <= packet.bytes {
@@ -90,7 +90,7 @@ impl Shares {
         }
     }
 
-    /// A packet has left; the view shows the state after that.
+    /// Notes that a packet has left; the view shows the state after that.
     #[inline]
     pub(super) fn sent(&mut self, view: View<'_>, packet: PacketView) {
         let drain = &mut self.drains[packet.queue];
@@ -99,7 +99,7 @@ impl Shares {
         drain.emptied |= view.buffer.queue(packet.queue) == 0;
     }
 
-    /// A packet was removed from a queue; the view shows the state after that.
+    /// Notes that a packet was removed from a queue; the view shows the state after that.
     pub(super) fn removed(&mut self, view: View<'_>, queue: usize) {
         self.drains[queue].emptied |= view.buffer.queue(queue) == 0;
     }
@@ -126,7 +126,8 @@ impl Shares {
 }
 
 impl Drain {
-    /// `largest`: the most bytes that may be in service, which `sent` does not include yet.
+    /// Updates the share. `largest` is the most bytes that may be in service, which `sent` does not
+    /// include yet.
     fn update(&mut self, view: View<'_>, empty: bool, largest: u64) {
         let line = |bytes: u64, span: Time| 8e12 * bytes as f64 / (view.rate.0 as f64 * span.0 as f64);
         if self.emptied {

@@ -3,7 +3,7 @@ use crate::switch::policy::AnyPolicy;
 use crate::switch::{PolicySpec, SharedBuffer};
 use crate::units::Rate;
 
-/// Two ports with two queues each, 1 Gbit/s: a full packet takes 12.144 µs.
+/// Returns a scenario with two ports, two queues each, and 1 Gbit/s: a full packet takes 12.144 µs.
 fn scenario() -> Scenario {
     let mut scenario = Scenario::default();
     for setting in ["ports=2", "queues_per_port=2", "buffer_bytes=1000000"] {
@@ -24,7 +24,7 @@ fn abm(parameters: &str) -> ActiveBufferManagement {
     }
 }
 
-/// A switch by hand.
+/// A manually driven switch.
 struct Switch {
     buffer: SharedBuffer,
     abm: ActiveBufferManagement,
@@ -58,7 +58,7 @@ impl Switch {
         }
     }
 
-    /// Whether a packet of 1000 bytes gets in.
+    /// Returns true if a packet of 1000 bytes is accepted.
     fn arrive(&mut self, queue: usize, unscheduled: bool) -> bool {
         let packet = Switch::packet(queue, unscheduled);
         let view = View {
@@ -82,7 +82,7 @@ impl Switch {
         }
     }
 
-    /// A packet of 1000 bytes, 8 µs at line rate, has left.
+    /// Handles the departure of a packet of 1000 bytes, 8 µs at line rate.
     fn depart(&mut self, queue: usize) {
         self.buffer.release(queue, 1_000, self.now);
         let mut abm = self.abm.clone();
@@ -105,8 +105,8 @@ fn the_update_interval_is_the_base_round_trip() {
     assert_eq!(abm("periodic_rtts=10").shares.next_update(), Time(10 * rtt.0));
 }
 
-/// Departures every 16 µs of packets that take 8: half of the line, however the interval of 100 µs
-/// cuts them.
+/// Packets that take 8 µs depart every 16 µs: half of the line, wherever the intervals of 100 µs begin
+/// and end.
 #[test]
 fn the_drain_rate_is_measured_from_departure_to_departure() {
     let mut switch = Switch::new("alpha=1,update_us=100");
@@ -145,7 +145,7 @@ fn a_queue_that_is_not_served_loses_its_share_by_and_by() {
     assert_eq!(switch.alpha(1), 1.0, "it was empty");
 }
 
-/// n_p counts the queues of a priority from 0.9 of their threshold on: `q >= 0.45 (B - Q)`.
+/// n_p counts the queues of a priority with at least 0.9 of their threshold: `q >= 0.45 (B - Q)`.
 #[test]
 fn congested_queues_of_a_priority_share_its_alpha() {
     let alphas = |first: usize, third: usize| {
@@ -182,13 +182,13 @@ fn headroom_is_for_unscheduled_packets_that_the_pool_refuses() {
     while switch.arrive(0, true) {}
     assert_eq!(switch.buffer.queue(0), 550_000, "and the headroom");
     assert_eq!(switch.abm.threshold(switch.view(), 0), before);
-    // What is sent makes room in the headroom first.
+    // A departure makes room in the headroom first.
     switch.depart(0);
     assert_eq!(switch.abm.threshold(switch.view(), 0), before);
     assert!(!switch.arrive(0, false));
     assert!(switch.arrive(0, true));
     assert!(!switch.arrive(0, true));
-    // The pool does not grow into it, whatever α.
+    // The pool does not grow into the headroom, whatever α.
     let mut switch = Switch::new("alpha=1000,alpha_unscheduled=1000,headroom_bytes=100000");
     while switch.arrive(0, false) {}
     assert!(switch.buffer.occupancy() <= 900_000);
@@ -196,7 +196,7 @@ fn headroom_is_for_unscheduled_packets_that_the_pool_refuses() {
     assert!(switch.buffer.occupancy() > 990_000);
 }
 
-/// A packet that is dropped at the head of its queue has left the headroom as one that is sent has.
+/// A packet that is dropped at the head of its queue leaves the headroom like one that is sent.
 #[test]
 fn what_is_dropped_at_the_head_makes_room_in_the_headroom() {
     let mut switch = Switch::new("alpha=1,alpha_unscheduled=1,headroom_bytes=100000");
@@ -216,7 +216,7 @@ fn what_is_dropped_at_the_head_makes_room_in_the_headroom() {
     assert!(!switch.arrive(0, true));
 }
 
-/// The unscheduled α is off where α is only rewritten now and then, with either estimate.
+/// The unscheduled α does not apply if α is only updated periodically, with either estimate.
 #[test]
 fn periodic_updates_tell_no_packet_apart() {
     for (parameters, estimated) in [("", false), (",estimate=artefact", true)] {

@@ -52,7 +52,7 @@ pub struct Averages {
 }
 
 impl Averages {
-    /// Averages of zero, for the switch of `scenario`.
+    /// Creates averages of zero, for the switch of `scenario`.
     pub fn new(scenario: &Scenario) -> Averages {
         let queues = scenario.queue_count();
         Averages {
@@ -63,7 +63,7 @@ impl Averages {
         }
     }
 
-    /// The features of an arrival at `queue`; the view shows the state before it.
+    /// Returns the features of an arrival at `queue`; the view shows the state before it.
     ///
     /// # Panics
     /// When the queue does not exist.

@@ -30,7 +30,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Splits between the root and the deepest leaf.
+    /// Returns the number of splits between the root and the deepest leaf.
     pub fn depth(&self) -> usize {
         let mut depths = vec![0; self.feature.len()];
         for node in 0..depths.len() {
@@ -55,14 +55,14 @@ pub enum ForestError {
     /// The arrays differ in length or are empty.
     #[error("tree {0}: the arrays must have the same length, above 0")]
     Lengths(usize),
-    /// A node's entries make no sense.
+    /// The entries of a node are invalid.
     #[error("tree {tree}, node {node}: {problem}")]
     Node {
         /// Index of the tree.
         tree: usize,
         /// Index of the node.
         node: usize,
-        /// What is wrong.
+        /// The problem with the node.
         problem: &'static str,
     },
     /// A leaf lies too deep.
@@ -135,19 +135,19 @@ impl Forest {
         })
     }
 
-    /// Whether an arrival with these features is expected to be lost.
+    /// Returns true if an arrival with these features is expected to be lost.
     #[inline]
     pub fn predicts_loss(&self, features: &Features) -> bool {
         self.votes(features) >= self.limit
     }
 
-    /// Sum of the votes of all trees.
+    /// Returns the sum of the votes of all trees.
     #[inline]
     pub fn votes(&self, features: &Features) -> f32 {
         self.trees.iter().map(|tree| tree.lost(features)).sum()
     }
 
-    /// Number of trees.
+    /// Returns the number of trees.
     pub fn len(&self) -> usize {
         self.trees.len()
     }
@@ -192,13 +192,13 @@ fn check(tree: &Tree, index: usize) -> Result<(), ForestError> {
     Ok(())
 }
 
-/// The feature that a node tests, if there is such a feature.
+/// Returns the feature that a node tests, if there is such a feature.
 fn feature(tree: &Tree, node: usize) -> Option<u32> {
     let feature = u32::try_from(tree.feature[node]).ok()?;
     ((feature as usize) < FEATURES.len()).then_some(feature)
 }
 
-/// The children of a node, if they are nodes that follow it.
+/// Returns the children of a node, if they are nodes that follow it.
 fn children(tree: &Tree, node: usize) -> Option<(usize, usize)> {
     let child = |child: i64| {
         let child = usize::try_from(child).ok()?;
@@ -207,7 +207,7 @@ fn children(tree: &Tree, node: usize) -> Option<(usize, usize)> {
     Some((child(tree.left[node])?, child(tree.right[node])?))
 }
 
-/// Copies the tree below `node`, a tree that was checked, to position `place` of the complete tree.
+/// Copies the tree below `node` of a checked tree to position `place` of the complete tree.
 fn compile(
     tree: &Tree,
     index: usize,
@@ -225,7 +225,7 @@ fn compile(
         return Ok(());
     }
     let (left, right) = if leaf {
-        // Both ways lead to the same leaf.
+        // Both branches lead to the same leaf.
         (node, node)
     } else {
         into.splits[place] = Split {
@@ -242,7 +242,8 @@ fn compile(
 mod tests {
     use super::*;
 
-    /// Lost above a quarter of the buffer in the queue, else where the buffer is nearly full.
+    /// Returns a tree that predicts a loss above a quarter of the buffer in the queue, or if the buffer
+    /// is nearly full.
     fn tree() -> Tree {
         Tree {
             feature: vec![0, 2, -1, -1, -1],
@@ -297,7 +298,7 @@ mod tests {
             Forest::new(&[tree], 0.5).unwrap_err().to_string()
         };
         assert!(broken(|tree| tree.left[0] = 9).contains("child"));
-        // These would be nodes and features if they were cut to 32 bits.
+        // These would be valid nodes and features if they were truncated to 32 bits.
         assert!(broken(|tree| tree.left[0] = (1 << 32) + 1).contains("child"));
         assert!(broken(|tree| tree.right[0] = i64::MIN + 2).contains("child"));
         assert!(broken(|tree| tree.feature[0] = 1 << 32).contains("feature"));

@@ -14,7 +14,7 @@ use super::forest::{Forest, ForestError, MAX_DEPTH, Tree};
 /// Name of the model in its folder.
 pub const MODEL_FILE: &str = "forest.json";
 
-/// The kind of file, as the file states it.
+/// Kind of the file, as stated in the file.
 const FORMAT: &str = "bufgym-credence-forest";
 const VERSION: u32 = 1;
 
@@ -29,7 +29,7 @@ pub enum ModelError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason of the failure.
         source: io::Error,
     },
     /// The file holds something else or is damaged.
@@ -37,7 +37,7 @@ pub enum ModelError {
     Content {
         /// The file.
         origin: String,
-        /// What is wrong and what would be right.
+        /// The problem, and a valid alternative.
         problem: String,
     },
 }
@@ -64,7 +64,7 @@ struct Head {
     features: Vec<String>,
 }
 
-/// A trained forest and where it comes from.
+/// A trained forest and its origin.
 #[derive(Clone, Debug)]
 pub struct ForestModel {
     /// Name of the scenario that it was trained on.
@@ -82,7 +82,7 @@ pub struct ForestModel {
 }
 
 impl ForestModel {
-    /// A model of these trees.
+    /// Creates a model of these trees.
     ///
     /// # Errors
     /// When the trees cannot be used.
@@ -103,7 +103,7 @@ impl ForestModel {
         })
     }
 
-    /// The forest that comes with the program.
+    /// Returns the forest that comes with the program.
     ///
     /// # Errors
     /// When the compiled-in file is damaged.
@@ -114,7 +114,7 @@ impl ForestModel {
     /// Reads a folder that holds [`MODEL_FILE`], or such a file itself.
     ///
     /// # Errors
-    /// When there is none, or it cannot be used.
+    /// If there is no such file, or it cannot be used.
     pub fn load(path: &Path) -> Result<ForestModel, ModelError> {
         let path = match path.is_file() {
             true => path.to_path_buf(),
@@ -130,7 +130,7 @@ impl ForestModel {
     /// Reads the text of a model; `origin` is for messages.
     ///
     /// # Errors
-    /// When it is no model, of another version, trained on other features, or damaged.
+    /// If it is not a model, or is of another version, trained on other features, or damaged.
     pub fn decode(text: &str, origin: &str) -> Result<ForestModel, ModelError> {
         let content = |problem: String| ModelError::Content {
             origin: origin.to_owned(),
@@ -176,12 +176,12 @@ impl ForestModel {
         .map_err(|error| content(error.to_string()))
     }
 
-    /// Splits between root and leaf of the deepest tree.
+    /// Returns the number of splits between root and leaf of the deepest tree.
     pub fn depth(&self) -> usize {
         self.trees.iter().map(Tree::depth).max().unwrap_or(0)
     }
 
-    /// The text of the file.
+    /// Returns the text of the file.
     pub fn encode(&self) -> String {
         let file = File {
             format: FORMAT.to_owned(),

@@ -1,4 +1,4 @@
-//! Every transition of EDT, driven by hand. 16 ports: C1 = 3, C2 = 8, T1 = 2,098.77 us, T2 = 10 ms.
+//! Every transition of EDT, driven manually. 16 ports: C1 = 3, C2 = 8, T1 = 2,098.77 us, T2 = 10 ms.
 
 use super::*;
 use crate::switch::policy::AnyPolicy;
@@ -8,7 +8,7 @@ use Event::{Dequeue, Enqueue, Lose};
 
 const RATE: Rate = Rate(1_000_000_000);
 
-/// What happens at a port: so many packets enter or leave, or one is lost.
+/// An event at a port: a number of packets enter or leave, or one is lost.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Enqueue(usize),
@@ -16,7 +16,7 @@ enum Event {
     Lose(Loss),
 }
 
-/// Whether a port is uncontrolled, its dequeues in a row and its net enqueues.
+/// State of a port: true if it is uncontrolled, its dequeues in a row and its net enqueues.
 type State = (bool, u32, u32);
 
 /// The time in microseconds, an event at port 0 and the state of port 0 after it.

@@ -28,12 +28,12 @@ pub struct VirtualQueues {
 struct Line {
     /// Number of real packets in the queues of the port.
     packets: u32,
-    /// While there are none: the time up to which the virtual queues are drained.
+    /// Time up to which the virtual queues are drained, while there are no real packets.
     drained: Time,
 }
 
 impl VirtualQueues {
-    /// Empty virtual queues.
+    /// Creates empty virtual queues.
     pub fn new(ports: usize, queues_per_port: usize) -> VirtualQueues {
         VirtualQueues {
             lengths: vec![0; ports * queues_per_port],
@@ -43,7 +43,7 @@ impl VirtualQueues {
         }
     }
 
-    /// Length of a queue now, bytes.
+    /// Returns the length of a queue now, bytes.
     ///
     /// # Panics
     /// When the queue does not exist.
@@ -117,7 +117,7 @@ impl VirtualQueues {
         line.drained = view.now;
     }
 
-    /// Removes up to `bytes` from a queue and returns how many.
+    /// Removes up to `bytes` from a queue and returns the number of removed bytes.
     #[inline]
     fn take(&mut self, queue: usize, bytes: u64) -> u64 {
         let taken = bytes.min(self.lengths[queue]);
@@ -134,7 +134,7 @@ impl VirtualQueues {
         }
     }
 
-    /// Whole bytes that an idle line has sent since its virtual queues were last drained.
+    /// Returns the whole bytes that an idle line has sent since its virtual queues were last drained.
     fn idle_bytes(&self, port: usize, now: Time, rate: Rate) -> u64 {
         let line = &self.lines[port];
         if line.packets > 0 {
@@ -168,7 +168,7 @@ impl VirtualQueues {
         self.take_of_port(port, bytes.min(waiting));
         let line = &mut self.lines[port];
         line.drained = if bytes < waiting {
-            // The time that a part of a byte took is kept for the next call.
+            // The remaining time of a partial byte is kept for the next call.
             line.drained + exact_time(bytes, rate)
         } else {
             now

@@ -8,7 +8,7 @@ const A1: f64 = 1.8;
 /// Weight of the queue length at the end of the previous interval.
 const A2: f64 = 1.7;
 
-/// Mfair of a queue: at the end of every interval
+/// Fair share Mfair of a queue. At the end of every interval
 /// `Mfair = max(0, Mfair - 1.8 (q - qref) + 1.7 (q_old - qref))`.
 ///
 /// Intervals without an event of the queue are computed at its next event.
@@ -19,7 +19,7 @@ pub(super) struct FairShare {
     length: u64,
     /// Length of the queue at the end of the last interval, bytes.
     old: u64,
-    /// The end of the current interval.
+    /// End of the current interval.
     ends: Time,
 }
 
@@ -33,7 +33,7 @@ impl FairShare {
         }
     }
 
-    /// The share of a queue that has always had this length.
+    /// Returns the share of a queue that has always had this length.
     #[cfg(test)]
     pub(super) fn steady(config: &IntelligentBufferConfig, length: u64) -> FairShare {
         FairShare {
@@ -43,7 +43,7 @@ impl FairShare {
         }
     }
 
-    /// The fair share, bytes per interval.
+    /// Returns the fair share, bytes per interval.
     #[inline]
     pub(super) fn bytes(self) -> f64 {
         self.share

@@ -1,9 +1,9 @@
-//! Who is dropped, and when.
+//! Dropping of elephants: which packets are dropped, and when.
 
 use super::*;
 use crate::switch::policy::workbench::Workbench;
 
-/// At 10 Gbit/s: intervals of 50 us, elephants from 1 MB on, a short queue wanted.
+/// Returns parameters for 10 Gbit/s: intervals of 50 us, elephants from 1 MB on, a short target queue.
 fn config() -> IntelligentBufferConfig {
     let scenario = Scenario {
         rate_bps: 10_000_000_000,
@@ -15,16 +15,16 @@ fn config() -> IntelligentBufferConfig {
     }
 }
 
-/// Port 0 has 151 kB, more than the 150 kB from which on elephants are dropped, and there is room
-/// for Dynamic Threshold.
+/// Returns a switch whose port 0 has 151 kB. That is more than the 150 kB from which on elephants are
+/// dropped, and there is room for Dynamic Threshold.
 fn congested(config: IntelligentBufferConfig) -> Workbench<IntelligentBuffer> {
     let mut bench = Workbench::new(IntelligentBuffer::new(config, 2), 100_000_000, 2);
     bench.buffer.store(0, 151_000, Time::ZERO);
     bench
 }
 
-/// A flow sends `bytes` in each of so many intervals into a queue that keeps its length; the packets
-/// lost in all.
+/// Sends `bytes` of a flow in each of `intervals` intervals into a queue that keeps its length. Returns
+/// the total number of lost packets.
 fn send(bench: &mut Workbench<IntelligentBuffer>, flow: u32, bytes: u64, intervals: u64) -> u64 {
     let mut lost = 0;
     for _ in 0..intervals {
@@ -69,7 +69,7 @@ fn mice_are_never_dropped() {
 
 #[test]
 fn an_elephant_loses_what_exceeds_the_fair_share() {
-    // The queue is as long as wanted, so the share stays.
+    // The queue has the target length, so the share stays.
     for (share, expected) in [(25_000, 0.5), (40_000, 0.2), (50_000, 0.0), (60_000, 0.0)] {
         let config = IntelligentBufferConfig {
             initial_share: share,
@@ -78,7 +78,7 @@ fn an_elephant_loses_what_exceeds_the_fair_share() {
         };
         let mut bench = congested(config);
         let note = |bench: &mut Workbench<IntelligentBuffer>| {
-            // The length of 151 kB was there from the beginning.
+            // The queue had 151 kB from the beginning.
             bench.policy.queues[0].share = FairShare::steady(&config, 151_000);
         };
         note(&mut bench);
@@ -116,7 +116,7 @@ fn rates_are_those_of_flows_not_of_queues() {
         *count += u32::from(lost);
     }
     assert_eq!(slow, 0);
-    // Of 32,000 packets the first thousand belong to no elephant; P = 1 - 20/40.
+    // The first thousand of 32,000 packets belong to no elephant; P = 1 - 20/40.
     let share = f64::from(fast) / 31_000.0;
     assert!((share - 0.5).abs() < 0.02, "{share}");
 }

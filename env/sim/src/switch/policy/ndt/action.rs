@@ -4,14 +4,14 @@
 /// The control factors α, `2^-2 ..= 2^5` (paper, §V-A).
 pub const ALPHAS: [f64; 8] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
 
-/// Index of α = 1, in force before the first decision, as records and the policy hold it.
+/// Index of α = 1, in force before the first decision, in the type of records and the policy.
 pub const INITIAL_LEVEL: u8 = 2;
 
 /// [`INITIAL_LEVEL`] as an index.
 pub const INITIAL_INDEX: usize = INITIAL_LEVEL as usize;
 
-/// The one of eight equal cells of `[-1, 1]` that contains an action. Values outside go to the
-/// nearest cell, NaN to the lowest.
+/// Returns the index of the one of eight equal cells of `[-1, 1]` that contains an action. Values
+/// outside map to the nearest cell, NaN to the lowest.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
@@ -25,14 +25,14 @@ pub fn action_index(action: f32) -> usize {
         .min(ALPHAS.len() - 1)
 }
 
-/// [`action_index`] in one byte, as records and the policy hold it.
+/// Returns [`action_index`] in one byte, the type of records and the policy.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "there are eight cells")]
 pub fn action_level(action: f32) -> u8 {
     action_index(action) as u8
 }
 
-/// Centre of cell `index`, `-1 + (index + 1/2)/4`.
+/// Returns the centre of cell `index`, `-1 + (index + 1/2)/4`.
 ///
 /// # Panics
 /// In debug builds, when there is no such cell.

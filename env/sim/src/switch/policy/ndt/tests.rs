@@ -129,7 +129,7 @@ fn the_threshold_is_a_shift_of_the_free_buffer() {
     }
 }
 
-/// A switch with 4 ports of 2 queues each, and the control over a heuristic.
+/// Returns a switch with 4 ports of 2 queues each, and the control over a heuristic.
 fn over(low_level: &BasePolicy) -> (SharedBuffer, NeuralDynamicThreshold) {
     let scenario = Scenario {
         ports: 4,
@@ -147,7 +147,7 @@ fn over(low_level: &BasePolicy) -> (SharedBuffer, NeuralDynamicThreshold) {
     (SharedBuffer::new(bytes, bytes, 4, 2), policy)
 }
 
-/// The heuristics that answer for packets; the others have the switch do so.
+/// Returns the heuristics that decide on packets; the others leave that to the switch.
 fn of_egress() -> impl Iterator<Item = BasePolicy> {
     BasePolicy::all().filter(|low_level| !low_level.manages_memory())
 }
@@ -257,7 +257,7 @@ fn a_decision_that_is_held_waits_with_its_trigger() {
     ndt.on_enqueue(view(&buffer), packet(0, 10_000));
     assert_eq!(ndt.fired(), Some(TriggerCause::Excess));
     assert!(!ndt.decision_due());
-    // What leaves afterwards does not take the trigger back.
+    // A later departure does not withdraw the trigger.
     ndt.on_departure(view(&buffer), packet(0, 10_000));
     assert_eq!(ndt.volumes(0).excess, 0);
     assert!(ndt.release() && ndt.decision_due());

@@ -1,11 +1,11 @@
-//! Every transition of TDT, driven by hand.
+//! Every transition of TDT, driven manually.
 
 use super::*;
 use crate::switch::policy::workbench::Workbench;
 
 use TrafficState::{Absorption, Evacuation, Normal};
 
-/// Counters small enough to reach by hand: packets of 100 bytes, 8 kB of them, four ports.
+/// Counters small enough to reach manually: packets of 100 bytes, 8 kB of them, four ports.
 const CONFIG: TrafficAwareConfig = TrafficAwareConfig {
     alpha: 1.0,
     underload_dequeues: 3,
@@ -50,7 +50,7 @@ fn threshold(bench: &Bench, port: usize) -> u64 {
     bench.policy.threshold(bench.view(), port).unwrap()
 }
 
-/// A port that absorbs a burst of five packets.
+/// Returns a port that absorbs a burst of five packets.
 fn absorbing() -> Bench {
     let mut bench = bench(CONFIG);
     enqueue(&mut bench, 0, 5);
@@ -58,7 +58,7 @@ fn absorbing() -> Bench {
     bench
 }
 
-/// A port that has lost three packets, with 20 in its queue: as much as `B/N`.
+/// Returns a port that has lost three packets, with 20 in its queue: as much as `B/N`.
 fn evacuating() -> Bench {
     let config = TrafficAwareConfig {
         burst_enqueues: 1_000,
@@ -153,7 +153,7 @@ fn normal_to_evacuation_after_drops() {
     let mut bench = evacuating();
     assert_eq!(threshold(&bench, 0), BUFFER / 4, "B/N, below what Dynamic Threshold gives");
     assert!(!bench.accepts(0, PACKET), "the queue has B/N");
-    // With little free, Dynamic Threshold is the lower one.
+    // With little free space, Dynamic Threshold is the lower one.
     bench.buffer.store(1, 5_500, bench.now);
     assert_eq!(threshold(&bench, 0), 500);
 }
@@ -196,7 +196,7 @@ fn drops_are_forgotten_at_an_underloaded_port() {
 #[test]
 fn evacuation_ends_below_half_the_threshold() {
     let mut bench = evacuating();
-    // From 20 packets to 11, with an arrival now and then against the count of dequeues in a row.
+    // Drains from 20 packets to 11, with occasional arrivals that reset the count of dequeues in a row.
     for _ in 0..9 {
         dequeue(&mut bench, 0, 2);
         enqueue(&mut bench, 0, 1);
@@ -262,7 +262,7 @@ fn evacuation_to_absorption_after_net_enqueues() {
 fn a_slow_rise_is_no_burst() {
     let mut bench = bench(CONFIG);
     enqueue(&mut bench, 0, 4);
-    // Six dequeues, and the seventh starts the count of net enqueues afresh.
+    // Six dequeues, and the seventh restarts the count of net enqueues.
     for _ in 0..7 {
         assert_eq!(bench.policy.state(0), Normal);
         dequeue(&mut bench, 0, 1);
@@ -305,7 +305,7 @@ fn the_end_of_an_observation_ends_the_dequeues_in_a_row() {
         dequeue(&mut bench, 0, 1);
         enqueue(&mut bench, 0, 1);
     }
-    // The second is the seventh in all; a third in a row would forget the drops.
+    // The second dequeue is the seventh in all; a third in a row would reset the drops.
     dequeue(&mut bench, 0, 3);
     lose(&mut bench, 0, Loss::Refused);
     assert_eq!(bench.policy.state(0), Evacuation);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A datagram whose payload starts with `number`, from a sender that writes `id`.
+/// Returns a datagram whose payload starts with `number`, from a sender that writes `id`.
 fn datagram(time_us: u64, id: u16, number: u8, payload: usize) -> Frame {
     let mut inner = udp(CLIENT, payload);
     inner[8] = number;
@@ -10,7 +10,7 @@ fn datagram(time_us: u64, id: u16, number: u8, payload: usize) -> Frame {
     frame(time_us, ethernet(&[], &ip))
 }
 
-/// The same packet behind a router.
+/// Returns the same packet behind a router.
 fn routed(mut other: Frame, time_us: u64) -> Frame {
     other.time_ns = time_us * 1_000;
     // Addresses of Ethernet, time to live, checksum.
@@ -61,7 +61,7 @@ fn other_packets_are_no_copies() {
     assert_eq!(read_all(&twice), (30_000, 100));
 }
 
-/// Of a packet that is cut off within its header nothing but the identification is left.
+/// A packet that is cut off within its header reveals nothing but the identification.
 #[test]
 fn a_packet_that_says_nothing_about_itself_is_no_copy() {
     let headers = 14 + 24 + 8;
@@ -95,7 +95,7 @@ fn fragments_are_told_by_their_place() {
     );
 }
 
-/// A stream of full 100 Gbit/s is read in time in proportion to its length.
+/// A stream at the full rate of 100 Gbit/s is read in time proportional to its length.
 #[test]
 fn many_packets_of_equal_start_take_bounded_time() {
     let frames: Vec<_> = (0..20_000).map(|k| datagram(k / 20, 0, 1, 64)).collect();

@@ -108,7 +108,7 @@ fn a_damaged_place_is_found() {
     odd[4] += 1;
     assert!(with(odd).starts_with(&format!("{place}a block of 10")));
     let mut long = packet(style, 0, 0, &frames[0]);
-    // More bytes captured than the block has.
+    // The packet claims more captured bytes than the block has.
     long[20..24].copy_from_slice(&[0, 9, 0, 0]);
     assert_eq!(with(long), format!("{place}this is not a valid block"));
     let mut cut = packet(style, 0, 0, &frames[0]);
@@ -155,7 +155,7 @@ fn wrong_headers_are_passed_over_and_counted() {
     assert_eq!(capture.skipped.total(), 3);
 }
 
-/// Whatever is in the file, the result is a valid trace or one line.
+/// Checks that the result is a valid trace or an error of one line, for any content of the file.
 fn check(bytes: &[u8]) -> Result<(), TestCaseError> {
     for ports in [None, Some(3)] {
         let options = CaptureOptions {

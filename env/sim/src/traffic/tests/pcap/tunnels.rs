@@ -10,7 +10,7 @@ fn join(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
 }
 
-/// UDP to a port with this payload.
+/// Returns a UDP datagram to a port with this payload.
 fn udp_to(port: u16, payload: &[u8]) -> Vec<u8> {
     let mut bytes = udp((49_999, port), 0);
     bytes[4..6].copy_from_slice(&(8 + payload.len() as u16).to_be_bytes());
@@ -18,7 +18,7 @@ fn udp_to(port: u16, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// An IP packet between the ends of a tunnel, 10.0.0.200 and 10.0.0.201.
+/// Returns an IP packet between the ends of a tunnel, 10.0.0.200 and 10.0.0.201.
 fn outside(protocol: u8, payload: &[u8]) -> Vec<u8> {
     ipv4(200, 201, protocol, payload)
 }
@@ -28,7 +28,7 @@ fn outside_v6(protocol: u8, payload: &[u8]) -> Vec<u8> {
     ipv6(200, 201, &options, protocol, payload)
 }
 
-/// An Ethernet frame with another EtherType than that of IP.
+/// Returns an Ethernet frame with another EtherType than that of IP.
 fn frame_of(kind: u16, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![2; 12];
     bytes.extend(kind.to_be_bytes());
@@ -37,7 +37,7 @@ fn frame_of(kind: u16, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// An inner packet in every tunnel that is read, as Ethernet frames.
+/// Returns an inner packet in every supported tunnel, as Ethernet frames.
 fn tunnels(ip: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let frame = ethernet(&[], ip);
     let tagged = ethernet(&[7, 8], ip);
@@ -53,11 +53,11 @@ fn tunnels(ip: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let length = (ip.len() as u16 + 2).to_be_bytes();
     let label = [0, 1, 0x10, 64];
     let last = [0, 2, 0x11, 64];
-    // A frame to an address that starts with four zeros, as those of old vendors do.
+    // A frame to an address that starts with four zeros, as old vendors' addresses do.
     let mut zeros = frame.clone();
     zeros[0] = 0;
     let mut fours = frame.clone();
-    // Not the version, header length and total length of a packet.
+    // The version, header length and total length do not match the packet.
     fours[..4].copy_from_slice(&[0x45, 2, 0xff, 0xff]);
     let packets = vec![
         (
@@ -186,7 +186,7 @@ fn inner(seq: u32, payload: usize) -> [Vec<u8>; 2] {
     [ipv4(1, 2, 6, &tcp), ipv6(1, 2, &[], 6, &tcp)]
 }
 
-/// The name of the only tunnel of a capture, and the number of its packets.
+/// Checks the name of the only tunnel of a capture, and the number of its packets.
 fn named(capture: &Capture, count: usize, name: &str) {
     assert_eq!(capture.tunnels.to_string(), format!("{count} in {name}"));
 }
@@ -241,7 +241,7 @@ fn tunnels_within_tunnels_are_read_to_a_depth() {
     assert_eq!(capture.skipped.malformed, 1);
 }
 
-/// What a host captures within a tunnel and outside of it is one packet.
+/// A packet that a host captures both within a tunnel and outside of it counts once.
 #[test]
 fn a_packet_that_was_captured_with_and_without_its_tunnel_counts_once() {
     let mut inner_udp = udp(CLIENT, 600);
@@ -275,7 +275,7 @@ fn the_flow_between_the_ends_counts_if_asked_for() {
                 assert!(capture.hosts[0].to_string().ends_with("200") || data[12] == 0x86);
                 named(&capture, 1, name);
             }
-            // These have no IP header but the inner one.
+            // These have only the inner IP header.
             ("MPLS" | "PPPoE", Ok(capture)) if data[12] == 0x88 || data[12] == 0x81 => {
                 assert_eq!(outline(&capture), [(0, 1, 0, 777)]);
             }
@@ -301,7 +301,7 @@ fn what_only_has_the_port_of_a_tunnel_stays_udp() {
         (4_789, join(&[&[8, 1, 2, 3, 4, 5, 6, 7], &no_frame])),
         (4_789, VXLAN.to_vec()),
         (4_789, b"short".to_vec()),
-        // This port has other uses.
+        // This port has other uses too.
         (8_472, join(&[&VXLAN, &no_frame])),
         // Another version, a control packet, an unknown protocol, options beyond the end.
         (
@@ -331,7 +331,8 @@ fn what_only_has_the_port_of_a_tunnel_stays_udp() {
     }
 }
 
-/// The first fragment of a tunnel's packet has the header of the inner one, which says how long that is.
+/// The first fragment of a tunnel's packet holds the inner header, which states the length of the inner
+/// packet.
 #[test]
 fn a_fragmented_tunnel_counts_by_its_inner_lengths() {
     let [ip, _] = inner(1, 1_448);
@@ -354,7 +355,7 @@ fn a_fragmented_tunnel_counts_by_its_inner_lengths() {
     }
 }
 
-/// Fragments within a tunnel are told by the inner header.
+/// Fragments within a tunnel are identified by the inner header.
 #[test]
 fn fragments_within_a_tunnel_belong_together() {
     let whole = udp(CLIENT, 992);
@@ -422,7 +423,7 @@ fn what_a_tunnel_carries_besides_is_counted_by_its_reason() {
     );
 }
 
-/// Tags of virtual networks are no tunnels, however many there are.
+/// Tags of virtual networks are not tunnels, however many there are.
 #[test]
 fn many_tags_are_read() {
     let [ip, _] = inner(1, 777);
@@ -448,7 +449,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever tunnels a packet is in, and however often it was captured, its bytes count once.
+    /// The bytes of a packet count once, whatever tunnels it is in and however often it was captured.
     #[test]
     fn every_byte_counts_once(packets in prop::collection::vec(any_sighting(), 1..12), cut in any::<bool>()) {
         let (mut frames, mut sizes, mut seq) = (Vec::new(), [0_u64; 2], 7_u32);
@@ -467,7 +468,7 @@ proptest! {
                             let choices = tunnels(&ip);
                             choices[index.index(choices.len())].1.clone()
                         }
-                        // What comes next carries whole frames.
+                        // The remaining protocols carry whole frames.
                         _ => {
                             let packet = outside(17, &udp_to(4_789, &join(&[&VXLAN, &data])));
                             ethernet(&[], &packet)

@@ -4,12 +4,12 @@ pub const ETHERNET: u32 = 1;
 pub const SYN: u8 = 0x02;
 pub const ACK: u8 = 0x10;
 
-/// A packet and when it was captured.
+/// A packet and the time of its capture.
 #[derive(Clone)]
 pub struct Frame {
     pub time_ns: u64,
     pub data: Vec<u8>,
-    /// Length before it was cut off.
+    /// Length of the packet before it was cut off.
     pub wire: usize,
 }
 
@@ -22,14 +22,14 @@ pub fn frame(time_us: u64, data: Vec<u8>) -> Frame {
 }
 
 impl Frame {
-    /// As a capture that keeps `bytes` of every packet.
+    /// Returns the packet as in a capture that keeps `bytes` of every packet.
     pub fn cut(mut self, bytes: usize) -> Frame {
         self.data.truncate(bytes);
         self
     }
 }
 
-/// TCP of a port to a port with so many bytes of payload.
+/// Returns a TCP segment from a port to a port with `payload` bytes of payload.
 pub fn tcp(ports: (u16, u16), seq: u32, flags: u8, payload: usize) -> Vec<u8> {
     // Twelve bytes of options, as timestamps take.
     let mut bytes = Vec::new();
@@ -52,12 +52,12 @@ pub fn udp(ports: (u16, u16), payload: usize) -> Vec<u8> {
     bytes
 }
 
-/// IPv4 with four bytes of options from 10.0.0.`src` to 10.0.0.`dst`.
+/// Returns an IPv4 packet with four bytes of options from 10.0.0.`src` to 10.0.0.`dst`.
 pub fn ipv4(src: u8, dst: u8, protocol: u8, inner: &[u8]) -> Vec<u8> {
     ipv4_fragment(src, dst, protocol, (0, 0, false), inner)
 }
 
-/// The same with identification, offset in bytes, and whether more fragments follow.
+/// Returns such a packet with identification, offset in bytes, and true if more fragments follow.
 pub fn ipv4_fragment(
     src: u8,
     dst: u8,
@@ -75,7 +75,8 @@ pub fn ipv4_fragment(
     bytes
 }
 
-/// IPv6 between fd00::`src` and fd00::`dst`; `headers` are type and content of extension headers.
+/// Returns an IPv6 packet between fd00::`src` and fd00::`dst`; `headers` are type and content of
+/// extension headers.
 pub fn ipv6(src: u8, dst: u8, headers: &[(u8, [u8; 7])], protocol: u8, inner: &[u8]) -> Vec<u8> {
     let kinds: Vec<u8> = headers.iter().map(|header| header.0).collect();
     let mut next = kinds.iter().copied().chain([protocol]);
@@ -93,7 +94,7 @@ pub fn ipv6(src: u8, dst: u8, headers: &[(u8, [u8; 7])], protocol: u8, inner: &[
     bytes
 }
 
-/// Ethernet with VLAN tags.
+/// Returns an Ethernet frame with VLAN tags.
 pub fn ethernet(vlans: &[u16], inner: &[u8]) -> Vec<u8> {
     let mut bytes = vec![2; 12];
     for (index, vlan) in vlans.iter().enumerate() {
@@ -120,7 +121,7 @@ pub fn ether_type(inner: &[u8]) -> [u8; 2] {
     }
 }
 
-/// TCP over IPv4 over Ethernet, at a time in µs.
+/// Returns TCP over IPv4 over Ethernet, at a time in µs.
 pub fn segment(
     time_us: u64,
     hosts: (u8, u8),
@@ -133,7 +134,7 @@ pub fn segment(
     frame(time_us, ethernet(&[], &inner))
 }
 
-/// How a capture file is written.
+/// Format of a capture file.
 #[derive(Clone, Copy)]
 pub struct Style {
     pub big_endian: bool,
@@ -218,7 +219,7 @@ pub fn section(style: Style) -> Vec<u8> {
     block(style, 0x0a0d_0d0a, &content)
 }
 
-/// An interface whose clock has a resolution as `if_tsresol` says and an offset in seconds.
+/// Returns an interface whose clock has the resolution `if_tsresol` and an offset in seconds.
 pub fn interface(style: Style, resolution: u8, offset_s: i64) -> Vec<u8> {
     let mut content = Vec::from(style.half(style.link as u16));
     content.extend(style.half(0));
@@ -272,7 +273,7 @@ pub fn packet_block(style: Style, interface: u16, ticks: u64, frame: &Frame) -> 
     block(style, 2, &content)
 }
 
-/// One section, one interface that counts nanoseconds, some blocks to be passed over.
+/// Returns one section, one interface that counts nanoseconds, and some blocks to be skipped.
 pub fn pcapng(style: Style, frames: &[Frame]) -> Vec<u8> {
     let mut bytes = section(style);
     bytes.extend(interface(style, 9, 0));

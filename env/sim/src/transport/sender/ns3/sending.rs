@@ -1,4 +1,4 @@
-//! Window, timer and choice of segments of ns-3's sender.
+//! Window, timer and choice of segments in ns-3's sender.
 
 use super::{Progress, Reduction, State};
 use crate::transport::sender::Sender;
@@ -8,13 +8,13 @@ use crate::units::Time;
 
 /// Window and timer.
 impl Sender {
-    /// Full-sized segments among those newly acknowledged.
+    /// Returns the number of full-sized segments among those newly acknowledged.
     pub(super) fn whole_segments(&self, progress: &Progress, settings: &Settings) -> u32 {
         let ends_short = self.sent.una == self.segments && self.missing(settings) > 0;
         progress.advanced - u32::from(ends_short)
     }
 
-    /// Bytes believed to be in the network.
+    /// Returns the bytes believed to be in the network.
     pub(super) fn pipe_bytes(&self, recovery: &LossRecovery, settings: &Settings) -> u32 {
         let last = self.segments - 1;
         let short = if self.sent.next == self.segments && recovery.board.is_in_pipe(self.sent, last)
@@ -26,7 +26,7 @@ impl Sender {
         (recovery.board.pipe(self.sent) + recovery.ns3.resent_count) * settings.mss - short
     }
 
-    /// What congestion control learns from an acknowledgement without losses and marks.
+    /// Returns the information for congestion control about an acknowledgement without losses and marks.
     pub(super) fn acked_in_order(&self, segments: u32, progress: &Progress) -> Acked<'static> {
         Acked {
             segments,
@@ -54,7 +54,7 @@ impl Sender {
         }
     }
 
-    /// `PktsAcked`.
+    /// Implements `PktsAcked`.
     pub(super) fn observe_as_ns3(
         &mut self,
         recovery: &LossRecovery,
@@ -66,7 +66,7 @@ impl Sender {
         self.congestion.observe(&mut self.window, &acked, settings);
     }
 
-    /// `IncreaseWindow`.
+    /// Implements `IncreaseWindow`.
     pub(super) fn grow_as_ns3(
         &mut self,
         recovery: &LossRecovery,
@@ -107,7 +107,7 @@ impl Sender {
         self.window.cwnd = window.min(settings.window_cap);
     }
 
-    /// `NewAck`.
+    /// Implements `NewAck`.
     pub(super) fn restart_timer_in(
         &mut self,
         recovery: &mut LossRecovery,
@@ -128,7 +128,7 @@ impl Sender {
         };
     }
 
-    /// `ReTxTimeout`.
+    /// Implements `ReTxTimeout`.
     pub(in super::super) fn time_out_as_ns3(
         &mut self,
         recovery: &mut LossRecovery,
@@ -208,7 +208,7 @@ impl Sender {
         lost.map(|index| (index, Origin::Hole)).or(new)
     }
 
-    /// `DoRetransmit`.
+    /// Implements `DoRetransmit`.
     pub(super) fn forced_segment(&self, recovery: &LossRecovery) -> Option<(u32, Origin)> {
         self.lost_or_new(recovery)
             .or_else(|| self.head_again(recovery))

@@ -1,4 +1,4 @@
-//! Tables, drawing, claims and page of what was measured.
+//! Tables, drawing, claims and page of a measurement.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use crate::papers::runs::PapersError;
 use crate::papers::verdict::Grade;
 use crate::stats;
 
-/// Columns that the table has besides those of the simulated figure.
+/// Columns of the table besides those of the simulated figure.
 const COLUMNS: [&str; 15] = [
     "simulated_mean_fct_ms",
     "simulated_ratio_to_dt",
@@ -62,10 +62,10 @@ const RUN_COLUMNS: [&str; 21] = [
     "load_average",
 ];
 
-/// Everything that is written.
+/// Builds the whole report.
 ///
 /// # Errors
-/// When the learned policy decides nothing or a figure cannot be drawn.
+/// Fails if the learned policy decides nothing or a figure cannot be drawn.
 pub(super) fn report(
     plan: &Plan,
     context: &Context<'_>,
@@ -110,7 +110,7 @@ pub(super) fn report(
     Ok(report)
 }
 
-/// How much was played.
+/// Describes the number of runs.
 fn described(plan: &Plan) -> String {
     let config = &plan.config.figures;
     let (traces, _) = extent(config);
@@ -127,7 +127,7 @@ fn described(plan: &Plan) -> String {
     )
 }
 
-/// The panel with its tables and its drawing.
+/// Returns the panel with its tables and its drawing.
 fn drawn(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Result<Drawn, PapersError> {
     let policies = &plan.policies;
     let (measured, predicted) = (panel.measured(policies), panel.predicted(policies));
@@ -173,7 +173,8 @@ fn drawn(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Result<Drawn,
     })
 }
 
-/// The paper's claims of a panel. What differs is compared with what the simulator says of these flows.
+/// Returns the paper's claims of a panel. Claims that differ are compared with the simulator's values for the
+/// same flows.
 fn claims(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Vec<Claim> {
     let predicted = panel.predicted(&plan.policies).claims(context);
     let mut claims = panel.measured(&plan.policies).claims(context);
@@ -203,7 +204,8 @@ fn claims(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Vec<Claim> {
     claims
 }
 
-/// The ratio to DT over all pairs of runs, whatever their load: whether it is below 1 beyond chance.
+/// Describes the ratio to DT over all pairs of runs of any load, which shows whether it is significantly
+/// below 1.
 fn over_all(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> String {
     let dt = baseline(&plan.policies);
     let ratios = panel.played.iter().flat_map(|load| {
@@ -221,7 +223,7 @@ fn over_all(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> String {
     }
 }
 
-/// How far the simulator is from what was measured, by policy.
+/// Describes the simulator's error relative to the measurement, by policy.
 fn agreement(plan: &Plan, panel: &Panel<'_>) -> Option<String> {
     let pairs = plan.policies.iter().enumerate();
     let mut pairs: Vec<Pairs> = pairs
@@ -231,7 +233,7 @@ fn agreement(plan: &Plan, panel: &Panel<'_>) -> Option<String> {
             predicted: over_loads(&panel.predicted, place, |run: &Predicted| run.mean_fct_ms),
         })
         .collect();
-    // Ratios are to the first.
+    // Ratios are relative to the first policy.
     pairs.swap(0, baseline(&plan.policies));
     let agreement = Agreement::of(&pairs, plan.config.figures.seed)?;
     let errors = agreement.rows.iter().map(|row| {
@@ -251,13 +253,13 @@ fn agreement(plan: &Plan, panel: &Panel<'_>) -> Option<String> {
     ))
 }
 
-/// A value of every run of a policy.
+/// Returns a value of every run of a policy.
 fn over_loads<T>(by_load: &[Vec<Vec<T>>], policy: usize, value: fn(&T) -> f64) -> Vec<f64> {
     let runs = by_load.iter().flat_map(|load| &load[policy]);
     runs.map(value).collect()
 }
 
-/// The table of the simulated figure, with prediction and truth beside each point.
+/// Returns the table of the simulated figure, with prediction and measurement quality next to each point.
 fn table(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Table {
     let policies = &plan.policies;
     let (measured, predicted) = (panel.measured(policies), panel.predicted(policies));
@@ -266,7 +268,7 @@ fn table(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Table {
     table.columns.extend(COLUMNS);
     let loads = panel.played.len();
     for (number, row) in table.rows.iter_mut().enumerate() {
-        // Mean FCT, ratio and the ends of its interval.
+        // These columns are the mean FCT, the ratio and the ends of its interval.
         row.extend_from_slice(&beside.rows[number][3..7]);
         let (policy, load) = (number / loads, number % loads);
         let (played, predicted) = (&panel.played[load][policy], &panel.predicted[load][policy]);
@@ -276,7 +278,8 @@ fn table(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Table {
     table
 }
 
-/// Error of the simulator, drops and timeouts of a run on both sides, and the truth of the runs.
+/// Returns the error of the simulator, drops and timeouts of a run on both sides, and the measurement quality
+/// of the runs.
 fn of_point(context: &Context<'_>, played: &[Played], predicted: &[Predicted]) -> Vec<String> {
     let fct = |runs: &[Played]| runs.iter().map(|run| run.mean_fct_ms).collect::<Vec<_>>();
     let simulated: Vec<f64> = predicted.iter().map(|run| run.mean_fct_ms).collect();
@@ -300,7 +303,7 @@ fn of_point(context: &Context<'_>, played: &[Played], predicted: &[Predicted]) -
     ]
 }
 
-/// A row for every run.
+/// Returns a row for every run.
 fn runs(plan: &Plan, panel: &Panel<'_>) -> Table {
     let name = format!("fig{}-runs", panel.planned.figure.id());
     let mut table = Table::new(&name, &RUN_COLUMNS);

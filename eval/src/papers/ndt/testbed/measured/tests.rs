@@ -6,7 +6,7 @@ use crate::papers::ndt::setting::tests::untrained;
 use crate::papers::ndt::testbed::played::tests::run;
 use crate::papers::verdict::Grade;
 
-/// One panel with one trace of three flows for each load.
+/// Configures panels with one trace of three flows for each load.
 fn config(figures: &[NdtFigure], revision: &str) -> MeasuredConfig {
     let figures = NdtConfig {
         figures: figures.to_vec(),
@@ -23,7 +23,7 @@ fn config(figures: &[NdtFigure], revision: &str) -> MeasuredConfig {
     }
 }
 
-/// Mean FCTs with which the paper's claims agree.
+/// Returns mean FCTs with which the paper's claims agree.
 fn fct(order: &Order<'_>) -> f64 {
     let low = order.scenario.load.max < 0.5;
     match order.policy.name() {
@@ -67,7 +67,7 @@ fn every_policy_plays_every_flow_list_in_turn() {
         );
     }
     assert_eq!(made.worst.runs, 27);
-    // 40 µs of the measured round trip are neither rate nor propagation: 10 µs a link.
+    // The measured round trip contains 40 µs that are neither rate nor propagation: 10 µs per link.
     assert_eq!(made.simulated_propagation_ns, [60_000]);
     let grades: Vec<Grade> = made.report.claims.iter().map(Claim::grade).collect();
     assert_eq!(grades, [Grade::InRanking, Grade::Agrees, Grade::InRanking]);
