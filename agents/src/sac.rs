@@ -289,8 +289,7 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         [scalar(loss), entropy]
     }
 
-    /// After some steps, measures how far they have moved the policy, and adjusts the step size if that differs from
-    /// `actor_kl`.
+    /// After some steps, measures how far they moved the policy, and adjusts the step size towards `actor_kl`.
     fn steer(&mut self, batch: &Samples<P::Observation>) -> Option<f32> {
         let wanted = self.config.actor_kl;
         if wanted == 0.0 || !self.actor_steps.is_multiple_of(KL_STEPS) {

@@ -201,10 +201,9 @@ impl Measured {
 /// Returns the rules that a search may begin from, unless the settings name one, `[outputs * LINEAR]` each.
 ///
 /// - α alone: α = 4 and α = 32 always; α = 1, but up to 32 where a port has just lost packets; and a rule whose levels
-/// last.
+///   last.
 /// - With early drop: three of its levels, each with a high α; and no early drop in queues of up to 0.5 % of the
-/// buffer,
-///   a gap of 256 at 1.6 % and of 16 from 5 % on. In a network also a rule that keeps queues short, with α = 1/2 and a
+///   buffer, a gap of 256 at 1.6 % and of 16 from 5 % on. In a network also a rule that keeps queues short, with α = 1/2 and a
 ///   gap of 16: senders there need no more, and it leaves room for answers to queries.
 /// - Lossless packets: α = 1 at both sides, and three rules that give lossless packets more room than lossy ones.
 fn starts(config: &TrainConfig) -> Vec<Vec<f64>> {
