@@ -227,7 +227,7 @@ fn parse_record<R: DeserializeOwned>(
     if version != Some(u64::from(form.version)) {
         let found = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
         return Err(format!(
-            "format_version is {found}; this program reads {}: go on with the version that wrote it, or train anew",
+            "format_version is {found}; this program reads {}: continue with the version that wrote it, or train anew",
             form.version
         ));
     }

@@ -285,7 +285,7 @@ impl Batch {
         let foreign =
             |run: &Simulation| run.scenario >= scenarios.len() || run.policy >= policies.len();
         match self.runs.iter().any(foreign) {
-            true => Err(senseless("a simulation of nothing that was sent")),
+            true => Err(senseless("the request names an unknown scenario or policy")),
             false => Ok((scenarios, policies)),
         }
     }

@@ -192,7 +192,7 @@ fn show(bar: &ProgressBar, progress: Progress) {
     let name = match progress.part {
         Part::Rules => "rules",
         Part::Search => "search",
-        Part::Copies => "other luck",
+        Part::Copies => "new noise",
     };
     if bar.message() != name {
         bar.reset();

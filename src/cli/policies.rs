@@ -42,7 +42,7 @@ const LEARNED: [Learned; 4] = [
         summary: "per-port Dynamic Threshold whose alpha a trained network sets",
         rule: "T_i = alpha_i (B - Q), alpha_i in 2^-2..2^5, decided whenever enough traffic exceeded what left",
         source: "Neural Dynamic Thresholds (NDT), sections III to V",
-        switch: "needs counters beside Dynamic Threshold, and a processor that decides; the shipped weights also a byte counter and a time per flow, for FAB below, and a counter per port and a time per flow with losses, for early drop",
+        switch: "needs more counters than Dynamic Threshold, and a processor that decides; the shipped weights also a byte counter and a time per flow, for FAB below, and a counter per port and a time per flow with losses, for early drop",
         parameter: "DIR",
         default: Some("the shipped weights"),
         meaning: "checkpoint folder, as in ndt:DIR",
@@ -62,7 +62,7 @@ const LEARNED: [Learned; 4] = [
         summary: "per-port Dynamic Threshold whose alpha a tuned weighted sum sets, in the place of ndt's network",
         rule: "T_i = alpha_i (B - Q), alpha_i in 2^-2..2^5 from w f_i, f_i sixteen features of queues, arrivals and drops",
         source: "control: NDT; weights: CMA-ES (Hansen, The CMA Evolution Strategy: A Tutorial, 2016)",
-        switch: "needs counters beside Dynamic Threshold, and a processor that decides; the shipped weights also a byte counter and a time per flow, for FAB below, and a counter per port and a time per flow with losses, for early drop",
+        switch: "needs more counters than Dynamic Threshold, and a processor that decides; the shipped weights also a byte counter and a time per flow, for FAB below, and a counter per port and a time per flow with losses, for early drop",
         parameter: "FILE",
         default: Some("the shipped weights"),
         meaning: "file that `bufgym tune --policy linear` wrote, as in linear:FILE",
@@ -225,7 +225,7 @@ impl Learned {
 fn deployment(deployment: Deployment) -> &'static str {
     match deployment {
         Deployment::Today => "today's can run it",
-        Deployment::Extension => "needs counters beside Dynamic Threshold",
+        Deployment::Extension => "needs more counters than Dynamic Threshold",
         Deployment::NewHardware => "needs new hardware",
         Deployment::Reference => "none can run it",
     }

@@ -142,7 +142,7 @@ fn report(summary: &TrainSummary, common: &Common) -> CliResult {
     ));
     match summary.status {
         Status::Interrupted => text.push_str(&format!(
-            "interrupted; go on with: cargo train --resume {}",
+            "interrupted; resume with: cargo train --resume {}",
             shown(&summary.out)
         )),
         Status::Finished => text.push_str(&format!(

@@ -35,7 +35,7 @@ use kept::Kept;
     The result is kept in checkpoints/tuned, and `P:tuned` or `P+A:tuned` is then a policy wherever that \
     scenario is used, if it was found for mean FCT; also with other warmup_ms, measure_ms and drain_ms if it was not \
     tuned for these. Every scenario has a file of its own: NAME.json for a preset, NAME-HASH.json for other settings. A result that is there is replaced with --force only. \
-    Where an --all was interrupted, the same command goes on.\n\n\
+    Where an --all was interrupted, the same command resumes.\n\n\
     `linear` is a rule of sixteen weights that sets the alpha of every port from what the switch sees, as ndt's \
     network does. Its file is a policy too: linear:FILE.\n\nExamples:\n  \
     bufgym tune --policy dt\n  \

@@ -54,7 +54,7 @@ fn without_an_output_folder_a_table_and_a_verdict_are_printed() {
     let run = sandbox.ok(&format!("headroom {SMALL} --quiet"));
     for words in [
         "searched decisions",
-        "picks luck",
+        "picks chance",
         "The best single rule is",
     ] {
         assert!(run.stdout.contains(words), "{words}: {}", run.stdout);

@@ -440,7 +440,7 @@ impl Curves {
     fn report_failure(&mut self, console: &Console) {
         if let Some(error) = self.events.take_failure() {
             console.warn(&format!(
-                "the TensorBoard event file cannot be written ({error}); the training goes on \
+                "the TensorBoard event file cannot be written ({error}); the training continues \
                  without it"
             ));
         }

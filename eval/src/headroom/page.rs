@@ -13,16 +13,16 @@ use crate::table::aligned;
 const HEADER: [&str; 6] = [
     "mean FCT",
     "÷ DT as chosen [95 %]",
-    "÷ DT, other luck [95 %]",
+    "÷ DT, new noise [95 %]",
     "best trace",
     "worst trace",
-    "÷ best rule, other luck [95 %]",
+    "÷ best rule, new noise [95 %]",
 ];
 
 const GOODPUT_HEADER: [&str; 3] = [
     "goodput, higher is better",
-    "÷ DT, other luck [95 %]",
-    "÷ best rule, other luck [95 %]",
+    "÷ DT, new noise [95 %]",
+    "÷ best rule, new noise [95 %]",
 ];
 
 /// Number of rules that tables show.
@@ -74,7 +74,7 @@ pub fn render(headroom: &Headroom) -> String {
 /// Renders them as a page in Markdown.
 fn page(headroom: &Headroom) -> String {
     let mut text = format!(
-        "# What could be won in `{}`\n\n{}\n\n{}\n\n",
+        "# Possible gain in `{}`\n\n{}\n\n{}\n\n",
         headroom.scenario.name,
         headroom.verdict.text,
         scope(headroom)
@@ -109,7 +109,7 @@ fn scope(headroom: &Headroom) -> String {
     };
     format!(
         "{} · {} {} traces{left_out}, seed {} · ratios of mean FCT to DT (α = 1), lower is better · \
-         other luck: the mean of {} copies of each trace",
+         new noise: the mean of {} copies of each trace",
         visible(&headroom.scenario.name),
         headroom.traces,
         headroom.split,
@@ -124,8 +124,8 @@ fn method(headroom: &Headroom) -> String {
         planned => format!("on {planned} copies of the trace together"),
     };
     format!(
-        "searched: alpha of {} every {}, each candidate followed for {}, {seen}; it picks luck, and what \
-         survives other luck is in the columns of that name. An unlimited buffer and ideal senders \
+        "searched: alpha of {} every {}, each candidate followed for {}, {seen}; it also picks chance, and what \
+         survives new noise is in the columns of that name. An unlimited buffer and ideal senders \
          (no queues, losses and slow starts) are scales, not bounds.\n\
          cost: {} simulations, and forks worth {} more",
         headroom.low_level,

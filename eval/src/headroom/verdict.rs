@@ -40,7 +40,7 @@ impl Verdict {
         let best = row(RowKind::BestRule).and_then(|row| row.jittered_ratio_to_dt);
         let mut text = rule_sentence(best_rule, best);
         if better.is_empty() {
-            text += " Nothing to win beyond it: on copies of the traces with other luck, neither an \
+            text += " No gain beyond it: on copies of the traces with new noise, neither an \
                 unlimited buffer, nor the best rule of each trace, nor the searched decisions have a \
                 mean FCT that is lower by more than 1\u{a0}%, beyond chance.";
         } else {
@@ -49,7 +49,7 @@ impl Verdict {
                 .map(|kind| clause(kind, gain(kind)))
                 .collect();
             text += &format!(
-                " Beyond it, on copies of the traces with other luck: {}.",
+                " Beyond it, on copies of the traces with new noise: {}.",
                 parts.join("; ")
             );
         }
@@ -156,7 +156,7 @@ mod tests {
         for (low, mean, high) in [(0.9, 0.95, 1.0), (0.99, 0.991, 0.992), (1.0, 1.0, 1.0)] {
             let lost = with_search(low, mean, high);
             assert!(lost.nothing_to_win && lost.better.is_empty());
-            assert!(lost.text.contains("Nothing to win"), "{}", lost.text);
+            assert!(lost.text.contains("No gain"), "{}", lost.text);
         }
     }
 

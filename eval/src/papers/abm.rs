@@ -55,11 +55,11 @@ pub const PAPER: Paper = Paper {
     },
     extent: |scale| match scale {
         Scale::Quick => {
-            "two leaves of 32 hosts as in the published files; 400 ms in place of 3 s, two seeds"
+            "two leaves of 32 hosts as in the published files; 400 ms instead of 3 s, two seeds"
         }
         Scale::Paper => {
             "two leaves of 32 hosts as in the published files, not eight; 3 s as in the paper, five \
-             seeds in place of one"
+             seeds instead of one"
         }
     },
     planned,

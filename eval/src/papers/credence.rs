@@ -35,7 +35,7 @@ pub const PAPER: Paper = Paper {
     },
     extent: |scale| match scale {
         Scale::Quick => {
-            "four leaves of 16 hosts in place of 16, 600 ms of traffic, two seeds; the paper says neither \
+            "four leaves of 16 hosts instead of 16, 600 ms of traffic, two seeds; the paper says neither \
              how long it measures nor how many seeds it has"
         }
         Scale::Paper => "16 leaves of 16 hosts as in the paper; 3 s, five seeds",

@@ -50,11 +50,11 @@ pub const PAPER: Paper = Paper {
     },
     extent: |scale| match scale {
         Scale::Quick => {
-            "four leaves of 16 hosts in place of 16, 250 ms of traffic in place of 2 s, two seeds in \
-             place of one; the buffers are the paper’s, at spines for a quarter of the ports"
+            "four leaves of 16 hosts instead of 16, 250 ms of traffic instead of 2 s, two seeds \
+             instead of one; the buffers are the paper’s, at spines for a quarter of the ports"
         }
         Scale::Paper => {
-            "16 leaves of 16 hosts and 2 s of traffic as in the paper; five seeds in place of one"
+            "16 leaves of 16 hosts and 2 s of traffic as in the paper; five seeds instead of one"
         }
     },
     planned,

@@ -32,7 +32,7 @@ pub fn run(args: &FiguresArgs, common: &Common) -> CliResult {
     let output = Output::folder(&args.out, args.force, &FILES)?;
     let parts = output.parts()?;
     let stop = stop_at_signal(
-        "stopping: hosts are ended; finished runs are kept, and the same command goes on",
+        "stopping: hosts are ended; finished runs are kept, and the same command resumes",
     )?;
     common.note(format!(
         "{} runs, about {} together; those that are kept in {} are not played again",

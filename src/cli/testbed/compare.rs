@@ -29,7 +29,7 @@ use super::{Chosen, Order, Playing, machine};
 #[command(
     after_help = "DT with alpha = 1 (`dt`) always takes part. The simulator runs the same flows with the same \
     rate, buffer and round trip. A run that lost packets outside the switch is repeated. With --out, runs that \
-    are finished are kept in DIR.parts, and the same command goes on there.\n\nExamples:\n  \
+    are finished are kept in DIR.parts, and the same command resumes there.\n\nExamples:\n  \
     sudo bufgym testbed compare --policies dt,edt,st,cs,dt+red,ndt --traces 8 --out report\n  \
     sudo bufgym testbed compare --policy dt:alpha=8 --traces 4 --repeats 3 --json"
 )]
@@ -144,7 +144,7 @@ pub fn run(args: &CompareArgs, common: &Common) -> CliResult {
     let parts = output.as_ref().map(Output::parts).transpose()?;
     let stop = stop_at_signal(match parts {
         Some(_) => {
-            "stopping: hosts are ended; finished runs are kept, and the same command goes on"
+            "stopping: hosts are ended; finished runs are kept, and the same command resumes"
         }
         None => "stopping: hosts are ended and nothing is written",
     })?;

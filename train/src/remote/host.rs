@@ -157,7 +157,7 @@ impl Host {
         };
         if runs.iter().any(foreign) {
             return Err(Trouble::Refused(
-                "a run of nothing that was sent".to_owned(),
+                "the request names an unknown scenario or policy".to_owned(),
             ));
         }
         let traces = Traces::of(&mut self.traces, setting);
@@ -191,7 +191,7 @@ impl Host {
             matches!(pupil, Decider::Rule(_)) || traces.iter().any(|at| at.scenario >= scenarios),
         ) else {
             return Err(Trouble::Refused(
-                "a lesson without teacher, pupil or trace".to_owned(),
+                "teacher, student or trace is missing".to_owned(),
             ));
         };
         let pupil = pupil.ready();

@@ -80,7 +80,7 @@ impl Extent {
             seeds => format!("{seeds} sets"),
         };
         let scale = match config.traces {
-            Some(_) => "numbers of traces given by hand".to_owned(),
+            Some(_) => "numbers of traces given manually".to_owned(),
             None => format!("scale “{}”", config.scale),
         };
         format!(
