@@ -39,7 +39,8 @@ pub fn overview(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> 
         return Ok(None);
     }
     let traces = evaluation.traces;
-    let title = format!("Mean FCT relative to DT (α = 1): mean of {traces} traces, 95 % intervals");
+    let title = "Mean FCT relative to DT (α = 1)";
+    let heading = format!("{title}: mean of {traces} traces, 95 % intervals");
     let note = match left_out {
         0 => String::new(),
         1 => "1 policy is left out.".to_owned(),
@@ -58,9 +59,9 @@ pub fn overview(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> 
     let tall = rows.iter().map(|_| ROW).sum::<u32>() + AXIS;
     let below = if left_out > 0 { NOTE } else { 0 };
     let size = (WIDTH, TITLE + tall + below);
-    let drawn = draw(OVERVIEW, size, &title, description, |canvas| {
+    let drawn = draw(OVERVIEW, size, title, description, |canvas| {
         let at = |y: u32| (8, y.cast_signed());
-        let heading = Text::new(title.as_str(), at(8), style::label(TYPE));
+        let heading = Text::new(heading.as_str(), at(8), style::label(TYPE));
         canvas.draw(&heading).map_err(text)?;
         let note = Text::new(note.as_str(), at(TITLE + tall), style::label(TYPE));
         if left_out > 0 {

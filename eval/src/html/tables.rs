@@ -198,7 +198,7 @@ pub fn comparison(evaluation: &Evaluation) -> Markup {
         texts("Best · worst", "ratio on a trace", |p| {
             not_baseline(p, best_and_worst(p))
         }),
-        texts("Share of the unlimited buffer’s gain", "", |p| {
+        texts("Share of the", "unlimited buffer’s gain", |p| {
             format::percent(p.headroom)
         }),
     ];
