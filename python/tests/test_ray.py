@@ -35,6 +35,7 @@ learning_starts = 80
 updates_per_round = 2
 replay_capacity = 400
 [start]
+from = "rule"
 generations = 4
 share = 1.0
 candidates = 2
