@@ -574,8 +574,10 @@ fn chosen(seeds: &[SeedResult]) -> String {
 
 /// Returns the training objective and the seed of a checkpoint.
 fn training(manifest: &Manifest) -> Training {
+    let learner = manifest.learner.as_ref();
+    let by = learner.map_or_else(String::new, |learner| format!(" by {learner}"));
     let task = format!(
-        "{LEARNED}, trained on {} for {}{}",
+        "{LEARNED}, trained on {} for {}{by}{}",
         manifest.scenario,
         manifest.objective,
         over(&manifest.low_level)

@@ -124,6 +124,7 @@ fn comparable(a: &Training, b: &Training) -> CliResult {
     let [first, second] = [a, b].map(|training| {
         let Manifest {
             objective,
+            learner,
             low_level,
             scenario_toml,
             validation,
@@ -132,6 +133,7 @@ fn comparable(a: &Training, b: &Training) -> CliResult {
         let judged = validation.as_ref();
         [
             ("objective", objective.clone()),
+            ("learner", learner.clone().unwrap_or_default()),
             ("low_level", low_level.to_string()),
             ("scenario_toml", scenario_toml.clone()),
             (

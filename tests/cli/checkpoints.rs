@@ -116,6 +116,11 @@ fn only_trainings_that_differ_in_their_seed_are_compared() {
             "\"objective\": \"loss\"",
             "objective",
         ),
+        (
+            "\"objective\": \"fct\",",
+            "\"objective\": \"fct\", \"learner\": \"cma\",",
+            "learner",
+        ),
         ("\"traces\": 32", "\"traces\": 16", "validation"),
         ("ports = 16", "ports = 15", "scenario_toml"),
     ] {

@@ -664,6 +664,16 @@ impl TrainConfig {
         self.may_start_from_rule() && (searches || self.algorithm == Algorithm::Cma)
     }
 
+    /// Returns the algorithm and what it begins from, as manifests tell it.
+    pub(crate) fn learner_in_words(&self) -> &'static str {
+        match self.algorithm {
+            Algorithm::Sac if self.starts_from_rule() => "sac from a rule",
+            Algorithm::Sac => "sac from random weights",
+            Algorithm::Ppo => "ppo from random weights",
+            Algorithm::Cma => "cma",
+        }
+    }
+
     fn may_start_from_rule(&self) -> bool {
         match self.algorithm {
             Algorithm::Sac => self.start.from == Start::Rule,

@@ -510,6 +510,7 @@ impl Trainer {
             config.seed,
         )
         .over(config.low_level.clone());
+        manifest.learner = Some(config.learner_in_words().to_owned());
         manifest.decisions = at.decisions;
         manifest.updates = at.updates;
         manifest.validation = Some(validation.for_manifest(result));

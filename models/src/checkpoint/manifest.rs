@@ -38,6 +38,9 @@ pub struct Manifest {
     pub scenario_toml: String,
     /// The objective of the training.
     pub objective: String,
+    /// Algorithm of the training and what it began from, in a few words; absent from older manifests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learner: Option<String>,
     /// Seed of the training.
     pub seed: u64,
     /// Decisions taken in training before these weights.
@@ -186,6 +189,7 @@ impl Manifest {
             scenario: scenario.to_owned(),
             scenario_toml: scenario_toml.to_owned(),
             objective: objective.to_owned(),
+            learner: None,
             seed,
             decisions: 0,
             updates: 0,
