@@ -8,6 +8,28 @@ use burn::optim::{
 };
 use burn::tensor::{Device, Tensor};
 
+/// Adam for a single number, with its usual decays of 0.9 and 0.999.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ScalarAdam {
+    /// Moving averages of the gradient and of its square.
+    pub(crate) moments: [f64; 2],
+    pub(crate) steps: i32,
+}
+
+impl ScalarAdam {
+    /// Returns the change of the number for a step of size `rate` against this gradient.
+    pub(crate) fn step(&mut self, rate: f64, gradient: f64) -> f64 {
+        let [first, second] = &mut self.moments;
+        self.steps += 1;
+        *first += 0.1 * (gradient - *first);
+        *second += 0.001 * (gradient * gradient - *second);
+        let unbiased =
+            |moment: f64, decay: f64| moment / (1.0 - libm::pow(decay, self.steps.into()));
+        let deviation = libm::sqrt(unbiased(*second, 0.999)) + 1e-8;
+        -rate * unbiased(*first, 0.9) / deviation
+    }
+}
+
 /// Adam (Kingma and Ba 2015) for a network on any device, without a state. `clip` is the largest norm
 /// of each parameter tensor's gradient.
 pub fn adam(clip: Option<f32>) -> ModuleOptimizer {

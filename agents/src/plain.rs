@@ -226,7 +226,7 @@ impl PlainSac {
 const FORM: Form = Form {
     record: "plain-sac.json",
     checksum: "plain-sac.sha256",
-    version: 1,
+    version: 2,
 };
 
 /// Most numbers of a layer that is read.

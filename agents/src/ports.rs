@@ -290,7 +290,7 @@ fn shared(rewards: &[f32], ports: usize, share: f64) -> impl Iterator<Item = f32
 const FORM: Form = Form {
     record: "sac.json",
     checksum: "sac.sha256",
-    version: 5,
+    version: 6,
 };
 
 #[derive(Serialize, Deserialize)]

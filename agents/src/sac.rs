@@ -2,7 +2,7 @@
 //! refer to it), for any pair of a policy and an action-value function.
 //!
 //! This file holds the whole algorithm, to be read from top to bottom: its requirements on the networks, its state, one
-//! update and its parts. Its settings are in `sac/config.rs`, saving and loading in `sac/checkpoint.rs`.
+//! update and its parts. Settings, measurements, saving and loading are in the folder `sac`.
 //!
 //! A policy may decide for several agents at once, such as the ports of a switch. Each has its own reward and value, and
 //! the objective is the mean over those that are active; with one agent this is the paper's. Every transition has its
@@ -13,6 +13,8 @@
 //! | Adam's step size of the actor falls where the policy moves far | `actor_kl` | Slopes are noise for the most part, and Adam makes full steps of it |
 //! | The entropy may be that of the Gaussian before tanh | `gaussian_entropy` | That of the action is largest in the middle, and moves a policy there that no value moves |
 //! | The actor waits until the critics have made some updates | `actor_starts` | Until then they know nothing |
+//! | The actor follows the mean of the target networks, not the minimum of the critics | `slopes_of_targets` | Slopes of a critic change more from step to step than they say |
+//! | The part of Q's slopes that all agents have in common counts less | `common_slope` | It moves all actions together, and is known late: the replay remembers what other means were worth |
 //! | A moving average of the policy is kept | `actor_average` | Single updates move the policy more than they improve it |
 //!
 //! Noise comes from a random stream on the host: the same seed gives the same weights, bit for bit, whatever the number
@@ -20,6 +22,7 @@
 
 mod checkpoint;
 mod config;
+mod metrics;
 
 use std::f64::consts::{LN_2, PI};
 
@@ -33,11 +36,12 @@ use burn::tensor::{Tensor, TensorData};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::optimizer::adam;
+use crate::optimizer::{ScalarAdam, adam};
 use crate::stored::LearnerError;
 
 pub(crate) use checkpoint::SacRecord;
 pub use config::SacConfig;
+pub use metrics::UpdateMetrics;
 
 /// Identifiers of the networks' parameters, fixed so that an optimiser's record fits in another process.
 const POLICY_IDS: u64 = 1_000;
@@ -125,29 +129,7 @@ struct Critic<Q> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Temperature {
     log: f64,
-    moments: [f64; 2],
-    steps: i32,
-}
-
-/// Measurements of one update; means over active agents.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct UpdateMetrics {
-    /// Mean over both critics of the mean squared error.
-    pub critic_loss: f32,
-    /// Mean value of the stored actions (first critic).
-    pub q_mean: f32,
-    /// Mean target.
-    pub target_mean: f32,
-    /// Mean absolute difference between value and target (first critic).
-    pub td_error: f32,
-    /// Loss of the actor and entropy per output in nats; none where the actor made no step.
-    pub actor: Option<[f32; 2]>,
-    /// Divergence of the means over the actor's last 32 steps in nats per agent, where it was measured.
-    pub kl: Option<f32>,
-    /// Temperature after the update.
-    pub temperature: f32,
-    /// Adam's step size for the actor after the update.
-    pub actor_lr: f64,
+    adam: ScalarAdam,
 }
 
 impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
@@ -183,8 +165,7 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
             critics,
             temperature: Temperature {
                 log: libm::log(config.initial_temperature),
-                moments: [0.0; 2],
-                steps: 0,
+                adam: ScalarAdam::default(),
             },
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             updates: 0,
@@ -257,27 +238,20 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         batch.rewards.clone() + soft * batch.next_active.clone() * batch.discounts.clone()
     }
 
-    /// A step on `temperature · log π(a|s) - min Q(s, a)` (eq. 7 and 9), then one of the temperature. Every agent's value
-    /// may depend on the actions of all.
+    /// A step on `temperature · log π(a|s) - min Q(s, a)` (eq. 7 and 9), then one of the temperature.
     fn actor_step(&mut self, batch: &Samples<P::Observation>) -> [f32; 2] {
-        let rows = batch.rewards.dims()[0];
         let (seen, active) = (batch.now.autodiff(), batch.active.clone().autodiff());
-        let output = self.policy.gaussian(&seen, rows);
+        let output = self.policy.gaussian(&seen, active.dims()[0]);
         let outputs = output.mean.dims()[1] / active.dims()[1];
         let (actions, log_prob) = self.sample(output, active.dims());
-        let values = |critic: &Critic<Q>| {
-            critic
-                .network
-                .clone()
-                .no_grad()
-                .values(&seen, actions.clone())
-        };
-        let [first, second] = self.critics.each_ref().map(values);
-        let entropy = -scalar(mean_of(log_prob.clone().inner(), &batch.active)) / outputs as f32;
-        let loss = log_prob * self.temperature.value() - first.min_pair(second);
-        let loss = mean_of(loss, &active);
-
-        let gradients = GradientsParams::from_grads(loss.clone().backward(), &self.policy);
+        let (value, slopes) = self.slopes(batch, actions.clone().inner());
+        let log_prob = mean_of(log_prob, &active);
+        let entropy = -scalar(log_prob.clone().inner()) / outputs as f32;
+        let cost = log_prob * self.temperature.value();
+        let loss = scalar(cost.clone().inner()) - value;
+        // The slopes are constants here, so this has the gradient of the loss.
+        let surrogate = cost - (actions * slopes.autodiff()).sum();
+        let gradients = GradientsParams::from_grads(surrogate.backward(), &self.policy);
         self.policy = self
             .optimizer
             .step(self.actor_lr, self.policy.clone(), gradients);
@@ -286,7 +260,37 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         self.actor_steps += 1;
         let averaged = self.config.actor_average * (self.actor_steps - 1) as f64;
         self.average = polyak(self.average.clone(), &self.policy, 1.0 / (1.0 + averaged));
-        [scalar(loss), entropy]
+        [loss, entropy]
+    }
+
+    /// The mean of Q over active agents, and its slopes by the actions, `[rows, agents * outputs]`. Every agent's value
+    /// may depend on the actions of all. A share of the part that all slopes have in common is left out.
+    fn slopes(&self, batch: &Samples<P::Observation>, actions: Tensor<2>) -> (f32, Tensor<2>) {
+        let (seen, leaf) = (batch.now.autodiff(), actions.autodiff().require_grad());
+        let values = |network: Q| network.no_grad().values(&seen, leaf.clone());
+        let critics = self.critics.each_ref();
+        let value = if self.config.slopes_of_targets {
+            let [first, second] = critics.map(|critic| values(critic.target.clone().train()));
+            (first + second) * 0.5
+        } else {
+            let [first, second] = critics.map(|critic| values(critic.network.clone()));
+            first.min_pair(second)
+        };
+        let mean = mean_of(value, &batch.active.clone().autodiff());
+        let (value, slopes) = (scalar(mean.clone().inner()), leaf.grad(&mean.backward()));
+        let slopes = slopes.expect("values depend on actions");
+        let left_out = 1.0 - self.config.common_slope;
+        if left_out == 0.0 {
+            return (value, slopes);
+        }
+        let ([rows, agents], width) = (batch.active.dims(), slopes.dims()[1]);
+        let each = |tensor: Tensor<2>| tensor.reshape([rows * agents, width / agents]);
+        let active = batch.active.clone().reshape([rows * agents, 1]);
+        // How far each action moves when all means before tanh move.
+        let moved = each(leaf.inner().square() * -1.0 + 1.0) * active.clone();
+        let common = (each(slopes.clone()) * moved.clone()).sum_dim(0);
+        let common = active * (common / moved.sum_dim(0).clamp_min(1e-6)) * left_out;
+        (value, slopes - common.reshape([rows, width]))
     }
 
     /// After some steps, measures how far they moved the policy, and adjusts the step size towards `actor_kl`.
@@ -369,14 +373,7 @@ impl Temperature {
     /// One step of Adam on `log(temperature) · excess` of the entropy over its target (eq. 18, with the logarithm
     /// instead of the temperature, as in the published code).
     fn step(&mut self, excess: f64, rate: f64) {
-        let [first, second] = &mut self.moments;
-        self.steps += 1;
-        *first += 0.1 * (excess - *first);
-        *second += 0.001 * (excess * excess - *second);
-        let unbiased =
-            |moment: f64, decay: f64| moment / (1.0 - libm::pow(decay, self.steps.into()));
-        let deviation = libm::sqrt(unbiased(*second, 0.999)) + 1e-8;
-        self.log -= rate * unbiased(*first, 0.9) / deviation;
+        self.log += self.adam.step(rate, excess);
         self.log = self.log.max(libm::log(LEAST_TEMPERATURE));
     }
 }
@@ -398,3 +395,6 @@ fn mean_of(values: Tensor<2>, active: &Tensor<2>) -> Tensor<1> {
 fn scalar(tensor: Tensor<1>) -> f32 {
     tensor.into_scalar::<f32>()
 }
+
+#[cfg(test)]
+mod tests;

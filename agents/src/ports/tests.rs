@@ -436,7 +436,7 @@ fn damaged_states_are_refused_with_the_file_s_name() {
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(
         &path,
-        text.replace("\"format_version\": 5", "\"format_version\": 4"),
+        text.replace("\"format_version\": 6", "\"format_version\": 5"),
     )
     .unwrap();
     let error = PortSac::load(dir.path(), &cpu())
@@ -444,7 +444,7 @@ fn damaged_states_are_refused_with_the_file_s_name() {
         .expect("an earlier version")
         .to_string();
     assert!(
-        error.contains("format_version is 4") && error.contains("train anew"),
+        error.contains("format_version is 5") && error.contains("train anew"),
         "{error}"
     );
 }

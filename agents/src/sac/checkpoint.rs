@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use super::{ActionValue, Policy, Sac, SacConfig, Temperature};
-use crate::optimizer::adam;
+use crate::optimizer::{ScalarAdam, adam};
 use crate::stored::{Checked, Files, LearnerError, corrupt, prefixed, restore};
 
 const NETWORKS: &str = "networks.safetensors";
@@ -51,8 +51,8 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
             actor_steps: self.actor_steps,
             actor_lr_bits: self.actor_lr.to_bits(),
             temperature_log_bits: self.temperature.log.to_bits(),
-            temperature_moments_bits: self.temperature.moments.map(f64::to_bits),
-            temperature_steps: self.temperature.steps,
+            temperature_moments_bits: self.temperature.adam.moments.map(f64::to_bits),
+            temperature_steps: self.temperature.adam.steps,
             rng: self.rng.clone(),
         })
     }
@@ -81,8 +81,10 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         self.actor_lr = f64::from_bits(record.actor_lr_bits);
         self.temperature = Temperature {
             log: f64::from_bits(record.temperature_log_bits),
-            moments: record.temperature_moments_bits.map(f64::from_bits),
-            steps: record.temperature_steps,
+            adam: ScalarAdam {
+                moments: record.temperature_moments_bits.map(f64::from_bits),
+                steps: record.temperature_steps,
+            },
         };
         self.rng = record.rng;
         Ok(())

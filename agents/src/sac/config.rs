@@ -33,6 +33,12 @@ pub struct SacConfig {
     /// True if the entropy is that of the Gaussian before tanh, which depends on the deviation alone. (H: that of the
     /// action)
     pub gaussian_entropy: bool,
+    /// True if the actor follows the mean of the target networks, false if it follows the minimum of the critics. (H:
+    /// false; M)
+    pub slopes_of_targets: bool,
+    /// Share that is kept of the part that Q's slopes have in common, averaged over all agents and moments of a batch: it
+    /// moves all actions together. (H: 1; M)
+    pub common_slope: f64,
     /// Share of all steps that the policy's moving average spans: step n enters it with
     /// `1 / (1 + actor_average (n - 1))`; 0: the average is the policy. (H: none; polynomial-decay averaging: Shamir and
     /// Zhang 2013, section 4; M)
@@ -50,6 +56,8 @@ impl Default for SacConfig {
             initial_temperature: 0.1,
             actor_starts: 256,
             actor_kl: 0.005,
+            slopes_of_targets: true,
+            common_slope: 0.1,
             actor_average: 0.2,
             ..SacConfig::published()
         }
@@ -81,6 +89,8 @@ impl SacConfig {
             actor_starts: 0,
             actor_kl: 0.0,
             gaussian_entropy: false,
+            slopes_of_targets: false,
+            common_slope: 1.0,
             actor_average: 0.0,
         }
     }
@@ -128,6 +138,11 @@ impl SacConfig {
                 "actor_kl",
                 self.actor_kl == 0.0 || step(self.actor_kl),
                 share,
+            ),
+            (
+                "common_slope",
+                (0.0..=1.0).contains(&self.common_slope),
+                "between 0 and 1",
             ),
             (
                 "actor_average",
