@@ -25,10 +25,10 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked
+RUN cargo build --release --locked --features onnx
 
 FROM debian:trixie-slim
-COPY --from=build /src/target/release/bufgym /usr/local/bin/bufgym
+COPY --from=build /src/target/release/bufgym /src/target/release/bufgym-sonic-agent /usr/local/bin/
 COPY LICENSE LICENSE-APACHE LICENSE-MIT /usr/share/doc/bufgym/
 WORKDIR /work
 COPY checkpoints checkpoints

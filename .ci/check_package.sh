@@ -40,7 +40,7 @@ done
 export CARGO_TARGET_DIR
 CARGO_TARGET_DIR=$(realpath "$1/packages-target")
 cd "$1"/packages/bufgym-[0-9]*
-cargo build --release --quiet "${patches[@]}" --bin bufgym
+cargo build --release --quiet "${patches[@]}" --bin bufgym --features onnx
 "$CARGO_TARGET_DIR/release/bufgym" --version
 # With the weights, the rule and the parameters inside it.
 for policy in ndt linear dt+red:tuned; do

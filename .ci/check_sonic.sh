@@ -32,7 +32,7 @@ cargo test --release --locked --test cli sonic::
 
 # The shipped weights in the loop, in processes of their own.
 cargo build --release --locked --quiet --example simulated_switch
-cargo build --release --locked --quiet --bin bufgym
+cargo build --release --locked --quiet --bin bufgym --bin bufgym-sonic-agent
 target=${CARGO_TARGET_DIR:-target}/release
 mkdir -p "$work/sonic"
 socket=$work/sonic/redis.sock

@@ -157,7 +157,7 @@ pub fn main() -> ExitCode {
 /// Does the same as [`main`] with these arguments, the first of which is the program's name. Commands that
 /// support hosts use those of `cluster`.
 fn run_with(arguments: Vec<OsString>, cluster: Option<Cluster>) -> u8 {
-    let mut cli = match Cli::try_parse_from(arguments) {
+    let mut cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return usage(error),
     };
@@ -171,7 +171,7 @@ fn run_with(arguments: Vec<OsString>, cluster: Option<Cluster>) -> u8 {
         .without_time();
     // It already exists if a program runs several commands.
     let _ = log.try_init();
-    match run(cli) {
+    match run(cli, &arguments) {
         Ok(()) => EXIT_SUCCESS,
         Err(CliError::Interrupted(code)) => code,
         Err(error) => {
@@ -191,7 +191,7 @@ fn say(line: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-fn run(cli: Cli) -> CliResult {
+fn run(cli: Cli, arguments: &[OsString]) -> CliResult {
     let common = cli.common;
     if common.cluster.is_some() && !cli.command.has_hosts() {
         return Err(CliError::bad(
@@ -215,7 +215,7 @@ fn run(cli: Cli) -> CliResult {
         Command::Scenarios(args) => scenarios::run(args, &common),
         Command::Credence(args) => credence::run(args, &common),
         Command::Slotted(args) => slotted::run(args, &common),
-        Command::SonicAgent(args) => sonic_agent::run(args, &common),
+        Command::SonicAgent(_) => sonic_agent::run(arguments),
         #[cfg(target_os = "linux")]
         Command::Testbed(args) => testbed::run(args, &common),
         Command::Bench(args) => bench::run(args, &common),

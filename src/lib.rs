@@ -11,11 +11,11 @@
 //! | `testbed` | real TCP between network namespaces through a software switch (Linux) |
 //! | [`models`] | the permutation-equivariant actor and the critics, checkpoints of weights |
 //! | [`export`] | trained weights for dataplanes: safetensors, ONNX, C, integer C, eBPF |
-//! | [`onnx`] | networks from ONNX files as policies |
+//! | `onnx` | networks from ONNX files as policies; with the feature `onnx` |
 //! | [`agents`] | soft actor-critic and its replay, fixed and random agents |
 //! | [`train`] | rollout workers, learner, validation, run folders, event files |
 //! | [`credence`] | the random forest of the policy Credence: labelled arrivals, training, scores |
-//! | [`sonic`] | the agent for switches with SONiC |
+//! | `sonic` | the agent for switches with SONiC; with the feature `sonic` |
 //! | [`eval`] | paired evaluation on unseen traces, statistics, the report |
 //!
 //! # A packet's way through
@@ -50,9 +50,11 @@ pub use bufgym_env as env;
 pub use bufgym_eval as eval;
 pub use bufgym_export as export;
 pub use bufgym_models as models;
+#[cfg(feature = "onnx")]
 pub use bufgym_onnx as onnx;
 pub use bufgym_sim as sim;
 pub use bufgym_slotted as slotted;
+#[cfg(feature = "sonic")]
 pub use bufgym_sonic as sonic;
 #[cfg(target_os = "linux")]
 pub use bufgym_testbed as testbed;

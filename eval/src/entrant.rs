@@ -1,6 +1,10 @@
 //! The policies that take part in a comparison.
 
 mod error;
+#[cfg(feature = "onnx")]
+mod onnx;
+#[cfg(not(feature = "onnx"))]
+#[path = "entrant/without_onnx.rs"]
 mod onnx;
 mod own;
 mod portable;
@@ -18,7 +22,6 @@ use bufgym_export::int8::{self, IntegerFile};
 use bufgym_export::{IntegerActor, Source};
 use bufgym_models::checkpoint::{self, Manifest, SeedResult, Validation};
 use bufgym_models::{ActorWeights, FastActor, LinearFile, LinearRule};
-use bufgym_onnx::OnnxNetwork;
 use bufgym_sim::network::{
     IngressSampling, Observer, Outcome, Recorders, SimError, Simulator, SwitchId, Topology,
 };
@@ -28,7 +31,8 @@ use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
 pub use error::{ControlRecordError, EntrantError};
-pub use onnx::ONNX;
+
+use onnx::OnnxNetwork;
 
 use crate::data::{BASELINE, Entry, Role, Training, UNLIMITED};
 use crate::{format, observations};
@@ -41,6 +45,9 @@ pub const INTEGER: &str = "ndt-int8";
 
 /// Name of a linear rule in policy strings.
 pub const LINEAR: &str = "linear";
+
+/// Name of a network from an ONNX file in policy strings. Only the feature `onnx` has the runtime for it.
+pub const ONNX: &str = "onnx";
 
 /// Settings for the recording of a run, and for the decisions of a learned policy in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,7 +99,7 @@ impl Decider {
             Decider::Network(actor) => actor.clone(),
             Decider::Integer(actor) => actor.clone(),
             Decider::Linear(rule) => rule.clone(),
-            Decider::Onnx(network) => Box::new(network.actor()),
+            Decider::Onnx(network) => onnx::controller(network),
             Decider::Own(own) => own.controller(),
         }
     }
@@ -169,12 +176,17 @@ impl Entrant {
     }
 
     /// Builds a network from an ONNX file on top of the file's heuristic, under the given policy string.
+    #[cfg(feature = "onnx")]
     pub fn onnx(name: &str, network: &OnnxNetwork) -> Entrant {
+        Entrant::of_onnx(name, network.clone())
+    }
+
+    fn of_onnx(name: &str, network: OnnxNetwork) -> Entrant {
         let kind = Kind::Learned {
-            decider: Decider::Onnx(network.clone()),
-            low_level: network.low_level().clone(),
-            origin: onnx::origin(network),
-            training: onnx::training(network),
+            low_level: onnx::low_level(&network).clone(),
+            origin: onnx::origin(&network),
+            training: onnx::training(&network),
+            decider: Decider::Onnx(network),
         };
         Entrant::new(name, kind)
     }
@@ -646,7 +658,7 @@ impl FromStr for Entrant {
             (LINEAR, "") => Err(EntrantError::NoFile(text.to_string())),
             (LINEAR, file) => Entrant::load_linear(text, file),
             (ONNX, "") => Err(EntrantError::NoOnnxFile(text.to_string())),
-            (ONNX, file) => Ok(Entrant::onnx(text, &onnx::load(text, file)?)),
+            (ONNX, file) => Ok(Entrant::of_onnx(text, onnx::load(text, file)?)),
             _ => text
                 .parse()
                 .map(Entrant::rule)

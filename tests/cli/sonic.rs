@@ -10,8 +10,8 @@ use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::traffic;
 use bufgym::sim::units::Time;
-use bufgym::sonic::simulated::SimulatedSwitch;
-use bufgym::sonic::{Address, Database, Databases, Login, schema};
+use bufgym_sonic::simulated::SimulatedSwitch;
+use bufgym_sonic::{Address, Database, Databases, Login, schema};
 
 use crate::harness::Sandbox;
 use server::Server;

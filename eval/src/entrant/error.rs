@@ -5,6 +5,7 @@ use bufgym_export::ExportError;
 use bufgym_export::int8::IntegerFileError;
 use bufgym_models::LinearFileError;
 use bufgym_models::checkpoint::CheckpointError;
+#[cfg(feature = "onnx")]
 use bufgym_onnx::OnnxError;
 use bufgym_sim::input::{excerpt, suggestion};
 use bufgym_sim::switch::PolicyParseError;
@@ -86,6 +87,12 @@ pub enum EntrantError {
         excerpt(.0)
     )]
     NoOnnxFile(String),
+    /// `onnx:FILE` in a program that was built without the feature `onnx`.
+    #[error(
+        "policy `{}` needs the ONNX runtime, and this program was built without it; build it with `cargo build --release --features onnx`",
+        excerpt(.0)
+    )]
+    NoOnnxRuntime(String),
     /// The settings after the file name cannot be read.
     #[error("policy `{}`: {problem}", excerpt(.policy))]
     OnnxSetting {
@@ -95,6 +102,7 @@ pub enum EntrantError {
         problem: String,
     },
     /// The ONNX file contains no network that can decide here.
+    #[cfg(feature = "onnx")]
     #[error("policy `{}`: {source}", excerpt(.policy))]
     Onnx {
         /// The policy string.

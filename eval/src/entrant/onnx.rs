@@ -3,16 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use bufgym_env::control::ActionSet;
-use bufgym_onnx::{Facts, OnnxNetwork, Settings};
+use bufgym_env::control::{ActionSet, BasePolicy, Controller};
+pub(super) use bufgym_onnx::OnnxNetwork;
+use bufgym_onnx::{Facts, Settings};
 use bufgym_sim::network::{LeafSpine, SwitchId, Topology as _};
 use bufgym_sim::scenario::Scenario;
 
-use super::{EntrantError, over};
+use super::{EntrantError, ONNX, over};
 use crate::data::Training;
-
-/// Name of a network from an ONNX file in policy strings.
-pub const ONNX: &str = "onnx";
 
 /// The settings that may follow the file, in any order.
 const KEYS: [&str; 2] = ["low_level", "actions"];
@@ -61,6 +59,16 @@ fn split(text: &str) -> Result<(&str, Settings), String> {
 
 fn said(error: impl std::fmt::Display) -> String {
     error.to_string()
+}
+
+/// Returns a controller for one run.
+pub(super) fn controller(network: &OnnxNetwork) -> Box<dyn Controller> {
+    Box::new(network.actor())
+}
+
+/// Returns the heuristic whose α the network sets.
+pub(super) fn low_level(network: &OnnxNetwork) -> &BasePolicy {
+    network.low_level()
 }
 
 /// Checks that the network can decide at every switch of the scenario.

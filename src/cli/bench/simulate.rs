@@ -81,7 +81,11 @@ impl Load {
                 return Ok(0);
             };
             let outcome = match &spec {
-                Some(spec) => spec.simulator(&self.scenario, trace)?.run(),
+                Some(spec) => {
+                    self.scenario.require_single()?;
+                    // The loop itself is compiled with the simulator, and this crate with less optimisation.
+                    spec.run(&self.scenario, trace)?
+                }
                 None => run_controlled(&self.scenario, trace, &mut agent, &RunOptions::default())?,
             };
             Ok::<_, bufgym::sim::network::SimError>(outcome.summary.packets_forwarded)

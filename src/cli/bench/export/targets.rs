@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bufgym::env::control::Controller;
 use bufgym::export::{self, Format, IntegerActor, Source};
 use bufgym::models::FastActor;
+#[cfg(feature = "onnx")]
 use bufgym::onnx::{OnnxNetwork, Settings};
 
 use super::{Load, elf};
@@ -135,12 +136,18 @@ fn rust_float(mut actor: impl Controller + 'static) -> Prepared {
 }
 
 /// Runs the exported graph like the policy `onnx:FILE`.
+#[cfg(feature = "onnx")]
 fn onnx_in_rust(source: &Source) -> Result<Prepared, String> {
     let files = export::export(source, Format::Onnx).map_err(|error| error.to_string())?;
     let file = files.first().ok_or("there is no file")?;
     let network = OnnxNetwork::parse(&file.bytes, Path::new(&file.path), &Settings::default());
     let network = network.map_err(|error| error.to_string())?;
     Ok(rust_float(network.actor()))
+}
+
+#[cfg(not(feature = "onnx"))]
+fn onnx_in_rust(_source: &Source) -> Result<Prepared, String> {
+    Err("this program was built without the ONNX runtime (--features onnx)".to_owned())
 }
 
 fn rust_integer(source: &Source) -> Prepared {

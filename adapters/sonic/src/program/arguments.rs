@@ -1,0 +1,1 @@
+../../../../src/cli/sonic_agent/arguments.rs
