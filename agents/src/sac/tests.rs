@@ -71,10 +71,10 @@ fn slopes_lose_what_they_have_in_common() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
         let batch = batch(outputs, &mut rng);
         let taken = numbers([ROWS, PORTS * outputs], &mut rng);
-        let acted: Vec<f32> = taken.clone().into_data().to_vec().unwrap();
+        let acted: Vec<f32> = taken.clone().into_data().try_to_vec().unwrap();
         let [whole, tenth, none] = [1.0, 0.1, 0.0].map(|kept| {
             let (_, slopes) = learner(kept, actions).slopes(&batch, taken.clone());
-            let slopes: Vec<f32> = slopes.into_data().to_vec().unwrap();
+            let slopes: Vec<f32> = slopes.into_data().try_to_vec().unwrap();
             let idle = slopes.chunks_exact(outputs).skip(1).step_by(2);
             assert!(idle.flatten().all(|&slope| slope == 0.0));
             common(&slopes, &acted, outputs)
