@@ -37,7 +37,7 @@ pub fn run(args: CredenceArgs, common: &Common) -> CliResult {
     }
 }
 
-/// What a forest learns from, and how.
+/// Training data and settings of a forest.
 #[derive(Args)]
 struct LearningArgs {
     #[command(flatten)]

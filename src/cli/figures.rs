@@ -52,7 +52,7 @@ pub struct FiguresArgs {
     /// Figure or panel, such as 8 or 8d; may be repeated [default: all]
     #[arg(long, value_name = "N")]
     fig: Vec<String>,
-    /// How much is simulated: quick (minutes) or paper (the paper's numbers)
+    /// Amount of simulation: quick (minutes) or paper (the paper's numbers)
     #[arg(long, value_name = "SCALE", default_value = "quick")]
     scale: String,
     /// ndt: independent sets of test traces [default: 1]; others: simulations of every point

@@ -47,7 +47,7 @@ pub struct HeadroomArgs {
     /// buffer]
     #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     step_ms: Option<f64>,
-    /// How far a candidate is followed, ms; what follows is estimated [default: 3 steps]
+    /// Horizon of a candidate, ms; what comes later is estimated [default: 3 steps]
     #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     horizon_ms: Option<f64>,
     /// Copies of each trace that choices are made on, the trace itself included; more pick less luck

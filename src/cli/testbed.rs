@@ -94,7 +94,7 @@ impl Chosen {
     }
 }
 
-/// How flows are played, besides the scenario.
+/// Settings for playing flows, besides the scenario.
 #[derive(Args, Clone, Default)]
 pub(super) struct Playing {
     /// Congestion control of the kernel, such as cubic, reno, bbr or dctcp [default: that of the

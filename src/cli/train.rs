@@ -36,19 +36,19 @@ pub struct TrainArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u16).range(1..=4096))]
     workers: Option<u16>,
-    /// What to learn for: fct, slowdown, loss, throughput, delay, fairness, pfc (in-cast slowdown and paused time), tails (p99 slowdown of in-cast and short flows, and the mean), or weights as in fct=1,loss=0.1 [default: fct]
+    /// Objective: fct, slowdown, loss, throughput, delay, fairness, pfc (in-cast slowdown and paused time), tails (p99 slowdown of in-cast and short flows, and the mean), or weights as in fct=1,loss=0.1 [default: fct]
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<String>,
     /// The heuristic whose α is learned: dt, edt, tdt, fab, ib, abm, occamy, with +early for early drop too; fab+front (FAB with early drop from the front of queues); sonic, sonic-abm, reverie for lossless packets [default: dt, as in the NDT paper; reverie where packets are lossless; with --actions FAB, with drops from the front or marks where they are set too]
     #[arg(long, value_name = "POLICY")]
     low_level: Option<BasePolicy>,
-    /// What a decision sets on every port: alpha, alpha,early for early drop too, or alpha,ingress where packets are lossless [default: alpha, and with --low-level what that leaves open]
+    /// Values that a decision sets on every port: alpha, alpha,early for early drop too, or alpha,ingress where packets are lossless [default: alpha, and with --low-level what that leaves open]
     #[arg(long, value_name = "ACTIONS")]
     actions: Option<ActionSet>,
-    /// What learns: sac (soft actor-critic), ppo (proximal policy optimisation), or cma (a linear rule is searched by CMA-ES, and the network imitates it) [default: sac]
+    /// Learner: sac (soft actor-critic), ppo (proximal policy optimisation), or cma (CMA-ES searches a linear rule, and the network imitates it) [default: sac]
     #[arg(long, value_name = "ALGORITHM")]
     algorithm: Option<Algorithm>,
-    /// What soft actor-critic starts from: random (weights), or rule (the imitation of a rule that is searched first) [default: random; with --scenario mixed rule]
+    /// Initial weights of soft actor-critic: random, or rule (the imitation of a rule that is searched first) [default: random; with --scenario mixed rule]
     #[arg(long, value_name = "START")]
     start: Option<Start>,
     /// Preset or TOML file, or mixed: sixteen switches at once, of 4 to 96 ports at 1 to 100 Gbit/s [default: ndt-16x1g]

@@ -58,7 +58,7 @@ pub struct TuneArgs {
     /// Of `--all`: give all rules an eighth of the simulations, and only the N best the rest
     #[arg(long, value_name = "N", conflicts_with = "policy", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     best: Option<u64>,
-    /// What to judge by, as in training: fct, slowdown, loss, throughput, delay, fairness, pfc
+    /// Objective, as in training: fct, slowdown, loss, throughput, delay, fairness, pfc
     /// or tails
     #[arg(long, value_name = "OBJECTIVE", default_value = "fct")]
     objective: Objective,

@@ -28,7 +28,7 @@ const FLIPS: [f64; 9] = [0.0, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0];
     bufgym credence sweep --over flips --model forest --out figure"
 )]
 pub struct SweepArgs {
-    /// What varies
+    /// Quantity that varies
     #[arg(long, value_name = "WHAT")]
     over: Over,
     #[command(flatten)]

@@ -46,7 +46,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "N", default_value_t = 4, allow_negative_numbers = true,
         value_parser = clap::value_parser!(u64).range(1..=1_000))]
     traces: u64,
-    /// How often every policy plays every trace
+    /// Repetitions of every trace by every policy
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
         value_parser = clap::value_parser!(u64).range(1..=100))]
     repeats: u64,
