@@ -21,13 +21,10 @@ fn main() -> io::Result<()> {
         println!("cargo::rerun-if-changed={HEAD_LOG}");
     }
     println!("cargo::rustc-env=BUFGYM_REVISION={}", revision());
-    let variable = |name: &str| env::var(name).map_err(io::Error::other);
-    let root = variable("CARGO_MANIFEST_DIR")?;
-    let root = Path::new(&root);
-    let [files, alpha_files] = [FOLDER, ALPHA_FOLDER].map(|folder| included(&root.join(folder)));
-    let linear = root.join(LINEAR);
+    let [files, alpha_files] = [FOLDER, ALPHA_FOLDER].map(|folder| included(Path::new(folder)));
+    let linear = Path::new(LINEAR);
     let linear = match linear.is_file() {
-        true => format!("Some(include_bytes!({linear:?}).as_slice())"),
+        true => format!("Some({})", bytes(linear)),
         false => "None".to_owned(),
     };
     let code = format!(
@@ -35,10 +32,21 @@ fn main() -> io::Result<()> {
          /// Those for α alone.\nconst ALPHA_FILES: Option<[&[u8]; 2]> = {alpha_files};\n\
          /// The linear rule.\nconst LINEAR_FILE: Option<&[u8]> = {linear};\n"
     );
-    let out = variable("OUT_DIR")?;
+    let out = env::var("OUT_DIR").map_err(io::Error::other)?;
     fs::write(Path::new(&out).join("shipped.rs"), code)?;
-    let tuned = tuned(&root.join(TUNED))?;
+    let tuned = tuned(Path::new(TUNED))?;
     fs::write(Path::new(&out).join("tuned.rs"), tuned)
+}
+
+/// The place of a file of this package, as an expression. Copies of the package may share a target folder, and so this
+/// program's output: the place is that of the copy which is compiled.
+fn place(file: &Path) -> String {
+    format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/\", {file:?})")
+}
+
+/// The content of a file, as an expression.
+fn bytes(file: &Path) -> String {
+    format!("include_bytes!({}).as_slice()", place(file))
 }
 
 /// A checkpoint's files, as an expression.
@@ -46,7 +54,7 @@ fn included(folder: &Path) -> String {
     let paths = FILES.map(|file| folder.join(file));
     match paths.iter().all(|path| path.is_file()) {
         true => {
-            let entries = paths.map(|path| format!("include_bytes!({path:?}).as_slice()"));
+            let entries = paths.map(|path| bytes(&path));
             format!("Some([{}])", entries.join(", "))
         }
         false => "None".to_owned(),
@@ -96,7 +104,7 @@ fn tuned(folder: &Path) -> io::Result<String> {
     paths.sort();
     let entry = |path: &std::path::PathBuf| {
         let name = path.file_name().unwrap_or_default();
-        format!("({name:?}, include_str!({path:?}))")
+        format!("({name:?}, include_str!({}))", place(path))
     };
     let entries: Vec<String> = paths.iter().map(entry).collect();
     Ok(format!(
