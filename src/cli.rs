@@ -80,7 +80,7 @@ struct Common {
     /// Print one JSON object on stdout; everything else goes to stderr
     #[arg(long, global = true, display_order = 902)]
     json: bool,
-    /// Hosts that simulate in place of this process, where the program that called has some.
+    /// Hosts that simulate instead of this process, where the program that called has some.
     #[arg(skip)]
     cluster: Option<Cluster>,
 }

@@ -1,6 +1,6 @@
 /*
  * The slow path: a thread that runs the network in integers, asleep between decisions. The fast path
- * hands it the codes and goes on; when the levels are there, it puts them in force.
+ * hands it the codes and continues; when the levels are there, it puts them in force.
  *
  * One decision is under way at a time: a control whose levels are not in force yet fires no trigger. What
  * both threads use is handed over by `state` alone (release and acquire).

@@ -80,7 +80,7 @@ class Seeding:
         self.seeded = options.get("seed") is not None
 
     def seed(self, given: Any) -> Any:
-        """The seed of a reset: what is given, a fresh one, or None where the sequence of the last seed goes on."""
+        """The seed of a reset: what is given, a fresh one, or None where the sequence of the last seed continues."""
         if given is None and not self.seeded:
             return secrets.randbits(64)
         return given

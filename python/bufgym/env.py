@@ -78,7 +78,7 @@ class BufferEnv(gymnasium.Env[Observation, Action]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Begins an episode, which is one trace of flows, and runs to its first decision.
 
-        A seed starts the sequence of traces again. Without one the sequence of the last seed goes on. An
+        A seed starts the sequence of traces again. Without one the sequence of the last seed continues. An
         environment that has no seed yet, not from its keyword arguments either, draws one from the
         machine's entropy; ``np_random_seed`` is the seed then.
 

@@ -114,7 +114,7 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
 
         Args:
             seed: of the first environment, the others have the next ones; or one for each. An environment
-                without one goes on as :meth:`bufgym.BufferEnv.reset` says: with the sequence of its last
+                without one continues as :meth:`bufgym.BufferEnv.reset` says: with the sequence of its last
                 seed, or with a seed from the machine's entropy.
             options: ``{"trace": index}`` and ``{"reset_mask": bool array [envs]}``.
         """

@@ -136,7 +136,7 @@ def test_a_replay_has_states_and_next_states(small):
 def test_without_a_seed_environments_differ(small):
     first = [observation.tobytes() for _ in range(2) for observation in make(small).reset()[0]]
     assert len(set(first)) == 6
-    # Those that were seeded go on with their sequence, the others draw a seed.
+    # Those that were seeded continue their sequence, the others draw a seed.
     one, two = make(small), make(small)
     for envs in (one, two):
         envs.reset(seed=[1, None, 3])

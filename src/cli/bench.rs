@@ -43,7 +43,7 @@ pub struct BenchArgs {
     /// else
     #[arg(long, conflicts_with = "policies")]
     export: bool,
-    /// Measure networks of several switches beside a single one, and nothing else
+    /// Measure networks of several switches relative to a single one, and nothing else
     #[arg(long, conflicts_with_all = ["policies", "export", "scenario", "set"])]
     fabric: bool,
     /// Checkpoint whose export is measured [default: the shipped weights]

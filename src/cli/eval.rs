@@ -37,7 +37,7 @@ pub struct EvalArgs {
     /// Unseen traces
     #[arg(long, value_name = "N", default_value_t = eval::TRACES, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     traces: u64,
-    /// A fixed set of comparisons, each with its own scenario: every rule beside the policies given, with
+    /// A fixed set of comparisons, each with its own scenario: every rule and the policies given, with
     /// three families of senders, then these in scenarios that they were not trained in; writes
     /// results.md, table.md and suite.json too
     #[arg(long, value_name = "NAME", value_parser = ["paper"], conflicts_with_all = ["scenario", "set"])]

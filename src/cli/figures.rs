@@ -26,14 +26,14 @@ use super::eval;
 use super::output::{Output, shown};
 use super::policy;
 
-/// Make the figures of a paper again, and compare every claim with ours
+/// Remake the figures of a paper, and compare every claim with our values
 #[derive(Args)]
 #[command(
     after_help = "Writes index.html (one file that opens anywhere: figure, claim and verdict side by \
     side), verdicts.csv, and for every figure a CSV file and an SVG drawing. Verdicts follow from rules \
-    that the page states. What differs is run again with one option of the setting after the other \
+    that the page states. Claims that differ are run again with one option of the setting after the other \
     (credence, abm and reverie: at --scale paper). Simulations of these that are finished are kept in \
-    DIR.parts, so that a command that was stopped goes on where it was.\n\nPapers: ndt (Learning Buffer \
+    DIR.parts, from which the same command resumes.\n\nPapers: ndt (Learning Buffer \
     Management Policies for Shared Memory Switches), credence (Augmenting Datacenter Switch Buffer \
     Sharing with ML Predictions), abm (Active Buffer Management in Datacenters), reverie (Low Pass \
     Filter-Based Switch Buffer Sharing for Datacenters with RDMA and TCP Traffic). With --testbed, Fig. 9 of \
@@ -43,7 +43,7 @@ use super::policy;
     bufgym figures abm --fig 6 --fig 7 --out reports/abm-figures\n  \
     bufgym figures credence --model forests --seeds 3 --out reports/credence-figures\n  \
     bufgym figures reverie --fig 4 --fig 7 --out reports/reverie-figures\n  \
-    sudo bufgym figures ndt --fig 9 --testbed --out reports/ndt-fig9     (12 minutes; docs/testbed.md)\n  \
+    sudo bufgym figures ndt --fig 9 --testbed --out reports/ndt-fig9     (11 minutes; docs/testbed.md)\n  \
     bufgym figures ndt --fig 12b --checkpoint checkpoints/ndt-fct-dt --traces 2 --out out --json"
 )]
 pub struct FiguresArgs {
@@ -59,7 +59,7 @@ pub struct FiguresArgs {
     /// [default: 2, at --scale paper 5]
     #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     seeds: Option<u64>,
-    /// ndt: test traces of every point, in place of the scale's
+    /// ndt: test traces of every point, instead of the scale's
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     traces: Option<u64>,
     /// ndt: checkpoint folder of its policy [default: shipped weights that set α alone, as the paper's];

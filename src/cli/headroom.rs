@@ -20,13 +20,13 @@ use super::output::{Output, shown};
 use super::scenario::ScenarioArgs;
 use super::{eval, tune};
 
-/// Measure what could be won in a scenario, before anything is trained
+/// Estimate the possible gain in a scenario, before anything is trained
 #[derive(Args)]
 #[command(
-    after_help = "Set beside DT (alpha = 1) and the best single rule: an unlimited buffer, the best rule of each \
+    after_help = "Compares DT (alpha = 1) and the best single rule with an unlimited buffer, the best rule of each \
     trace, and the best sequence of decisions that a search with forked simulators found. The last two are \
-    chosen with the trace in view and so pick its luck too. What was chosen is repeated on copies of the \
-    trace whose flows start some microseconds later: what survives there could be won.\n\n\
+    chosen for the trace, so chance helps them. Their choices are repeated on copies of the trace whose \
+    flows start some microseconds later: the gain that remains there is possible.\n\n\
     The traces are those of the validation split, never test traces.\n\nExamples:\n  \
     bufgym headroom\n  \
     bufgym headroom --scenario dctcp-16x10g --out headroom\n  \
@@ -39,7 +39,7 @@ pub struct HeadroomArgs {
     /// Validation traces
     #[arg(long, value_name = "N", default_value_t = headroom::TRACES, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     traces: u64,
-    /// One more rule to choose from, beside the standard ones and those tuned for the scenario; may be
+    /// One more rule to choose from, next to the standard ones and those tuned for the scenario; may be
     /// repeated
     #[arg(long, value_name = "P")]
     policy: Vec<String>,
@@ -50,7 +50,7 @@ pub struct HeadroomArgs {
     /// Horizon of a candidate, ms; what comes later is estimated [default: 3 steps]
     #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     horizon_ms: Option<f64>,
-    /// Copies of each trace that choices are made on, the trace itself included; more pick less luck
+    /// Copies of each trace that choices are made on, the trace itself included; with more, chance counts less
     #[arg(long, value_name = "M", default_value_t = headroom::PLANNED, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     planned: u64,
     /// Other copies of each trace that what was chosen is repeated on

@@ -23,8 +23,8 @@ use super::scenario;
 #[derive(Args)]
 #[command(
     after_help = "Ctrl-C saves and ends; a second one ends at once. The exit code is then 130, and 143 after \
-    SIGTERM, 129 after SIGHUP.\n\n--resume goes on from the newest checkpoint. It refuses where results are \
-    missing, such as rows of metrics.csv or all checkpoints; with --force it goes on without them.\n\nExamples:\n  \
+    SIGTERM, 129 after SIGHUP.\n\n--resume continues from the newest checkpoint. It refuses where results are \
+    missing, such as rows of metrics.csv or all checkpoints; with --force it continues without them.\n\nExamples:\n  \
     bufgym train --workers 32 --objective fct\n  \
     bufgym train --objective fct=1,loss=0.1 --scenario mine.toml --set load=0.8 --minutes 10\n  \
     bufgym train --low-level abm --set queues_per_port=2\n  \
@@ -70,7 +70,7 @@ pub struct TrainArgs {
     /// Run folder [default: the next free one of runs/OBJECTIVE-SCENARIO-SEED]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with the training in this run folder; its budget may be changed
+    /// Continue the training in this run folder; its budget may be changed
     #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "config", "set"])]
     resume: Option<PathBuf>,
     /// Threads for rollouts and learner together; results do not depend on it [default: all cores]
@@ -80,7 +80,7 @@ pub struct TrainArgs {
     /// Where the learner computes: cpu, or wgpu or cuda in a program that was built with that cargo feature. The same seed gives the same result, bit for bit, on cpu only; a training may be resumed on another device
     #[arg(long, value_name = "DEVICE", default_value_t)]
     device: DeviceChoice,
-    /// Replace an earlier run in the folder; with --resume: go on also where results are missing
+    /// Replace an earlier run in the folder; with --resume: continue also where results are missing
     #[arg(long)]
     force: bool,
 }

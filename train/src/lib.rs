@@ -289,12 +289,12 @@ fn accept_loss(
             path: folder.path().to_owned(),
             problem,
             consequence: format!(
-                "it goes on after {decisions} decisions without what is missing, and \
+                "it continues after {decisions} decisions without the missing results, and \
                  checkpoints/best is chosen among the policies to come if it is lost"
             ),
         });
     }
-    console.warn(&format!("{problem}: lost; going on without"));
+    console.warn(&format!("{problem}: lost; continuing without"));
     if state.best.is_some() && !folder.best().is_dir() {
         state.best = None;
     }

@@ -215,7 +215,7 @@ impl Trainer {
         } else {
             match self.store(output) {
                 Ok(()) => format!(
-                    "the state after {decisions} decisions is stored; --resume {} --force goes on \
+                    "the state after {decisions} decisions is stored; --resume {} --force continues \
                      from it",
                     path.display()
                 ),

@@ -528,7 +528,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let target = root.path().join("out");
         fs::create_dir_all(target.join("below/b")).unwrap();
-        fs::write(target.join("folder"), "a file in place of a folder").unwrap();
+        fs::write(target.join("folder"), "a file instead of a folder").unwrap();
         let staging = Staging::folder(&target).unwrap();
         for folder in ["below", "folder"] {
             fs::create_dir(staging.path().join(folder)).unwrap();

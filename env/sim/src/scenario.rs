@@ -218,7 +218,7 @@ settings! {
         device_fifo_packets: u32 = 0, "packets of a port behind its scheduler, in a queue of the device";
         /// Only `sonic`, `sonic-abm` and `reverie` manage a buffer with such priorities, which their
         /// switches protect with pause frames (IEEE 802.1Qbb). Separated by commas.
-        lossless_priorities: Priorities = Priorities::NONE, "priorities whose packets pause their senders in place of being lost";
+        lossless_priorities: Priorities = Priorities::NONE, "priorities whose packets pause their senders instead of being lost";
         /// With `ns3`, thresholds are tested and pauses end as in the published code of Reverie.
         rules: LosslessRules = LosslessRules::Paper, "lossless: what the paper or its ns-3 code says: paper | ns3";
         /// Without it Reverie's filter lets bursts overrun the pool.

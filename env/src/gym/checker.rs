@@ -323,7 +323,7 @@ pub fn check_end<E: Env>(env: &mut E, options: &CheckOptions) -> CheckResult {
                 (false, Some(_)) => {
                     return fail(
                         NAME,
-                        format!("step {steps} has statistics of an episode that goes on"),
+                        format!("step {steps} has statistics of an episode that continues"),
                     );
                 }
                 (true, None) => {

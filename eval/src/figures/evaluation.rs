@@ -117,7 +117,7 @@ fn sorted_ratios(
         cut_above(&mut curve.points, top);
     }
     let beyond = if most > top {
-        " Curves that leave the top go on above it."
+        " Curves that leave the top continue above it."
     } else {
         ""
     };

@@ -267,7 +267,7 @@ pub fn check_end<E: MultiAgentEnv>(env: &mut E, options: &CheckOptions) -> Check
             if env.episode().is_some() {
                 return fail(
                     NAME,
-                    format!("statistics of an episode that goes on after {steps} steps"),
+                    format!("statistics of an episode that continues after {steps} steps"),
                 );
             }
             if steps == options.max_episode_steps {

@@ -289,7 +289,7 @@ fn ends_without_what_belongs_to_them() {
     assert_found(
         Fault::StatsEarly,
         "check_end",
-        "statistics of an episode that goes on",
+        "statistics of an episode that continues",
     );
     assert_found(
         Fault::StatsWrong,

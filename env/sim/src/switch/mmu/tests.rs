@@ -530,7 +530,7 @@ fn a_paused_queue_waits_alone() {
     }
     assert_eq!(left, [LOSSY; 3]);
     assert_eq!(bench.mmu().stored, [0, 2_000]);
-    assert!(block(&mut bench, false), "the idle port goes on");
+    assert!(block(&mut bench, false), "the idle port continues");
     bench.depart(1);
     bench.depart(1);
     assert_eq!((bench.mmu().stored, bench.sending[1]), ([0, 0], None));

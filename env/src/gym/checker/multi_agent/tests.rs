@@ -375,7 +375,7 @@ fn ends_without_what_belongs_to_them() {
     assert_found(
         Fault::StatsEarly,
         "check_end",
-        "an episode that goes on after 1 steps",
+        "an episode that continues after 1 steps",
     );
     assert_found(
         Fault::StatsWrong,

@@ -170,7 +170,7 @@ fn transitions_of_one_port() {
             ],
         ),
         (
-            "a threshold drop while uncontrolled ends the dequeues in a row, but T2 goes on",
+            "a threshold drop while uncontrolled ends the dequeues in a row, but T2 continues",
             &[
                 (0, Enqueue(8), (true, 0, 0)),
                 (0, Dequeue(2), (true, 2, 0)),
