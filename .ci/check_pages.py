@@ -17,7 +17,7 @@ LEARNED = re.compile(r"\bppo\b")
 
 
 def differs(printed: str, shown: str) -> bool:
-    """Whether a printed line is another one than the page shows."""
+    """Returns true if a printed line differs from the line of the page."""
     if LEARNED.search(shown):
         return not LEARNED.search(printed)
     if NUMBER.split(printed) != NUMBER.split(shown):

@@ -31,7 +31,7 @@ class Flow:
         self.bytes = 0
 
     def read(self):
-        """Whether there is more to come."""
+        """Returns true if there is more to come."""
         data = self.connection.recv(8192)
         if data != expected(self.bytes, len(data)):
             sys.exit(f"bytes from {self.bytes} on are not those that were sent")

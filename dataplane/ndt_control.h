@@ -31,7 +31,7 @@
 #define NDT_LEVELS 8
 #define NDT_UNIT_LEVEL 2
 
-/* What ndt_control_init says. */
+/* Results of ndt_control_init. */
 #define NDT_CONTROL_OK 0
 #define NDT_CONTROL_ERROR_PORTS (-1)
 #define NDT_CONTROL_ERROR_SWITCH (-2)
@@ -208,7 +208,7 @@ static inline int ndt_control_init(struct ndt_control *control, uint32_t ports,
 
 /* ---- fast path ------------------------------------------------------------------------------- */
 
-/* Whether the port is there. The constant bound is for those who prove that no access is out of
+/* Returns 1 if the port is there. The constant bound is for those who prove that no access is out of
  * bounds without knowing ndt_control_init: compilers, eBPF's verifier. */
 static inline int ndt_control_has(const struct ndt_control *control, uint32_t port)
 {
@@ -216,7 +216,7 @@ static inline int ndt_control_has(const struct ndt_control *control, uint32_t po
 }
 
 /*
- * Whether queue < 2^shift * free, bytes (paper, section IV-B: q_i < alpha_i (B - Q)), with the side
+ * Returns 1 if queue < 2^shift * free, bytes (paper, section IV-B: q_i < alpha_i (B - Q)), with the side
  * shifted that keeps all bits. The shift is between -20 and 20, free at most 2^40, queue as well.
  */
 static inline int ndt_below_threshold(uint64_t queue, uint64_t free_bytes, int shift)
@@ -225,7 +225,7 @@ static inline int ndt_below_threshold(uint64_t queue, uint64_t free_bytes, int s
 }
 
 /*
- * Whether Dynamic Threshold lets a packet into a queue of the port; both lengths are those before
+ * Returns 1 if Dynamic Threshold lets a packet into a queue of the port; both lengths are those before
  * the packet. That it fits (Q + L <= B) is for the caller to see first. No for a port that is not
  * there.
  */

@@ -21,7 +21,7 @@
  * A gap needs one random number of 64 bits (xoshiro256++, Blackman and Vigna 2019) and a shift, as
  * gaps are powers of two.
  *
- * Flows that have lost a packet lately are in a table of fixed size, open addressing: a flow may lie in
+ * Flows that have lost a packet recently are in a table of fixed size, open addressing: a flow may lie in
  * NDT_LOSS_PROBES places, and a place is free again when its flow's time is over. A flow that finds no
  * place is not spared; `overflows` counts its losses. While that is 0 the table is exact. What waits of
  * every flow is in another such table; of a flow that finds no place there no packet is lost early, and
@@ -88,7 +88,7 @@ struct ndt_loss {
     uint32_t used; /* 0: never */
 };
 
-/* What waits of a flow in a queue. */
+/* Waiting packets of a flow in a queue. */
 struct ndt_waiting {
     uint32_t key;
     uint32_t packets; /* 0: the place is free */
@@ -116,7 +116,7 @@ struct ndt_early {
     struct ndt_waiting waiting[NDT_WAITINGS]; /* only from the front */
 };
 
-/* What early drop does to a packet that arrives. */
+/* Verdict of early drop about a packet that arrives. */
 enum ndt_early_verdict { NDT_EARLY_PASS, NDT_EARLY_DROP, NDT_EARLY_MARK };
 
 /* Decides as ndt_decide_fn does, and fills the levels of early drop too, each below
@@ -170,7 +170,7 @@ static inline uint32_t ndt_early_draw(uint64_t state[4], uint32_t gap)
 
 /* ---- set up ---------------------------------------------------------------------------------- */
 
-/* What the gaps by level are multiples of in a switch with so much buffer, packets. */
+/* Returns the gap of which the others are multiples in a switch with so much buffer, packets. */
 static inline uint32_t ndt_early_shortest(uint64_t buffer_bytes)
 {
 #ifdef NDT_EARLY_GAP_BYTES
@@ -268,7 +268,7 @@ static inline struct ndt_waiting *ndt_waiting_of(struct ndt_early *early, uint16
     return vacant ? free_place : NULL;
 }
 
-/* Whether the flow's first packet in a queue may be chosen when one more is enqueued there. */
+/* Returns 1 if the flow's first packet in a queue may be chosen when one more is enqueued there. */
 static inline int ndt_early_may_choose(struct ndt_early *early, uint16_t queue, uint32_t key)
 {
     const struct ndt_waiting *flow = ndt_waiting_of(early, queue, key, 0);
@@ -335,7 +335,7 @@ static inline uint32_t ndt_loss_place(uint32_t key)
     return (uint32_t)(key * 2654435769u) >> (32 - NDT_LOSS_BITS);
 }
 
-/* Whether the flow with this key has lost a packet lately; now does not go back. */
+/* Returns 1 if the flow with this key has lost a packet recently; now does not go back. */
 static inline int ndt_early_spares(const struct ndt_early *early, uint32_t key, uint64_t now)
 {
     const uint32_t first = ndt_loss_place(key);
@@ -351,14 +351,15 @@ static inline int ndt_early_spares(const struct ndt_early *early, uint32_t key, 
     return 0;
 }
 
-/* Whether a port's drop has been due for long enough when one more packet leaves it to the next. */
+/* Returns 1 if a port's drop has been due for long enough when one more packet leaves it to the
+ * next. */
 static inline int ndt_early_impatient(struct ndt_early *early, uint32_t port, uint32_t gap)
 {
     return early->patience > 0 && ++early->passed[port] > (uint64_t)early->patience * gap;
 }
 
 /*
- * What happens to a packet that was admitted. length is that of its queue without it; the key names its
+ * Returns the verdict about a packet that was admitted. length is that of its queue without it; the key names its
  * flow in one direction; spared is for a packet whose loss costs its flow most: what ndt_flow_is_short says
  * with FAB, otherwise 0. markable is for a packet that the switch marks where it would drop others
  * (action=mark): one whose IP header says ECT.
@@ -407,7 +408,7 @@ static inline enum ndt_early_verdict ndt_early_arrives(struct ndt_early *early, 
     return NDT_EARLY_DROP;
 }
 
-/* Whether a packet that was admitted is dropped all the same, by a switch that marks none:
+/* Returns 1 if a packet that was admitted is dropped all the same, by a switch that marks none:
  * ndt_early_arrives. */
 static inline int ndt_early_drops(struct ndt_early *early, uint32_t port, uint16_t queue,
                                   uint32_t key, uint64_t length, int spared, uint64_t now)

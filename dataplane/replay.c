@@ -35,7 +35,7 @@
 #include "ndt_early.h"
 #endif
 
-/* What a line may begin with. */
+/* Letters with which a line may begin. */
 #if NDT_OUTPUTS == 2
 #define LINES "arfemphsduDLE"
 #else
@@ -47,7 +47,7 @@
 
 static const char *const cause_names[] = {"none", "excess", "safeguard", "interval"};
 
-/* What is compared. */
+/* Kinds of comparisons. */
 enum kind { TRIGGERS, LEVELS, VERDICTS, HEADS, KINDS };
 
 static const char *const kind_names[KINDS] = {"trigger", "level", "verdict", "head"};

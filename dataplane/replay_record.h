@@ -190,8 +190,7 @@ static int exponent_of(const char *text)
     return shift;
 }
 
-/* Whether the text is one number or more with a blank between them, which go to values; there are so
- * many. */
+/* Returns 1 if the text is so many numbers with a blank between them, which go to values. */
 static int read_numbers(const char *text, uint64_t *values, int count)
 {
     int number;

@@ -16,7 +16,7 @@
 
 #include "histogram.h"
 
-/* What a frame needs besides what a device shows of it, bytes: the check sequence, which is in the buffer
+/* Bytes that a frame needs and a device does not show: the check sequence, which is in the buffer
  * too, and on the line preamble and gap between frames (IEEE 802.3). */
 #define FRAME_CHECK 4u
 #define LINE_OVERHEAD 20u

@@ -111,7 +111,7 @@ static void add_host(struct settings *settings, char *text)
     settings->hosts++;
 }
 
-/* Whether the text is the first of two words. */
+/* Returns 1 if the text is the first of two words. */
 static int is_first(const char *name, const char *text, const char *first, const char *second)
 {
     if (strcmp(text, first) != 0 && strcmp(text, second) != 0) {

@@ -245,7 +245,7 @@ static void print_times(const char *name, const struct histogram *histogram, dou
            (double)histogram_permille(histogram, 990) * unit, (double)histogram->most * unit);
 }
 
-/* What the devices have lost, which is outside of the buffer. */
+/* Returns the packets that the devices have lost, outside of the buffer. */
 static uint64_t lost_by_devices(void)
 {
     uint64_t lost = 0;

@@ -1,4 +1,4 @@
-"""What the package is built on, in Rust. Programs use the classes around it."""
+"""The base of the package, in Rust. Programs use the classes around it."""
 
 from typing import Any, final
 
@@ -74,7 +74,7 @@ class Host:
 
     def __new__(cls, build: str, threads: int) -> Host: ...
     def hello(self, name: str) -> bytes:
-        """What the head needs to know before this host may join."""
+        """Returns the facts that the head checks before this host may join."""
 
     def serve(self, request: bytes) -> bytes:
         """Does what a request asks for."""
@@ -126,7 +126,7 @@ class NetworkEnv:
     def turn(self) -> int: ...
     def reset(self, seed: int | None = None, trace: int | None = None) -> None: ...
     def step(self, action: _Real) -> tuple[bool, bool]:
-        """Whether the episode was terminated, and truncated."""
+        """Returns two flags: terminated, truncated."""
 
     def told(self) -> list[tuple[_Real, float, dict[str, Any]]]:
         """Observation, reward and info of every agent."""

@@ -123,7 +123,7 @@ class BufferEnv(gymnasium.Env[Observation, Action]):
 
     @property
     def scenario(self) -> str:
-        """What is simulated, every setting of it, as a scenario file (TOML)."""
+        """The scenario with every setting, as a scenario file (TOML)."""
         return self._native.scenario()
 
 

@@ -155,7 +155,7 @@ class Evaluation:
 
     @property
     def findings(self) -> list[str]:
-        """What follows from the numbers, in sentences."""
+        """The findings that follow from the numbers, in sentences."""
         return self._native.findings()
 
     def write(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:

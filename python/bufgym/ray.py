@@ -34,13 +34,13 @@ _IDLE = 0.05
 
 
 def build() -> str:
-    """What tells this build of ``bufgym`` from others: the SHA-256 of its library."""
+    """Returns the mark of this build of ``bufgym``: the SHA-256 of its library."""
     with open(_native.__file__, "rb") as file:
         return hashlib.sha256(file.read()).hexdigest()
 
 
 class Host:
-    """What runs on a node, as a Ray actor."""
+    """The Ray actor that runs on a node."""
 
     def __init__(self, threads: int) -> None:
         self._native = _native.Host(build(), threads)

@@ -158,7 +158,7 @@ class NetworkEnv(MultiAgentEnv):  # type: ignore[misc]
         return observations, rewards, terminations, truncations, infos
 
     def _told(self) -> tuple[dict[str, NDArray[np.float32]], dict[str, float], dict[str, dict[str, Any]]]:
-        """What the agents hear whose turn it is or whose last interval has ended."""
+        """Returns the news for agents whose turn it is or whose last interval has ended."""
         observations, rewards, infos = {}, {}, {}
         for agent, (observation, reward, info) in zip(self.possible_agents, self._native.told(), strict=True):
             if info["turn"] or info["transition"]:
@@ -211,7 +211,7 @@ class _Unencoded(nn.Module):
 
 
 class _PortActions:
-    """What modules with the permutation-equivariant network have in common."""
+    """The common part of modules with the permutation-equivariant network."""
 
     pi: _PortPolicy
 
