@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bufgym_env::control::{ActionSet, FEATURES, LEVELS};
 use bufgym_env::convert::single;
-use bufgym_models::critic::{FRAMES, STATE};
+use bufgym_models::critic::{BusyPorts, FRAMES, STATE};
 use bufgym_models::files::current_folder;
 use bufgym_models::windows::WINDOW;
 use bufgym_models::{Actor, ActorOutput, ActorWeights, Device, PortCritic};
@@ -102,8 +102,8 @@ pub struct PortStates {
     pub windows: Tensor<2>,
     /// Newest frames and privileged features, `[rows * ports, 37]`.
     pub state: Tensor<2>,
-    /// 1 where a port has active flows, else 0, `[rows, ports]`.
-    pub busy: Tensor<2>,
+    /// The ports with active flows.
+    pub busy: BusyPorts,
 }
 
 impl Observation for PortStates {
@@ -111,7 +111,7 @@ impl Observation for PortStates {
         PortStates {
             windows: self.windows.clone().autodiff(),
             state: self.state.clone().autodiff(),
-            busy: self.busy.clone().autodiff(),
+            busy: self.busy.autodiff(),
         }
     }
 }
@@ -126,7 +126,7 @@ impl Policy for Actor {
 
 impl ActionValue<PortStates> for PortCritic {
     fn values(&self, seen: &PortStates, actions: Tensor<2>) -> Tensor<2> {
-        self.forward(seen.state.clone(), seen.busy.clone(), actions)
+        self.forward(seen.state.clone(), &seen.busy, actions)
     }
 }
 
@@ -240,8 +240,8 @@ impl PortSac {
             ),
             rewards: self.tensor(rewards.map(|reward| reward / scale), [rows, ports]),
             discounts: self.tensor(batch.discounts.iter().copied(), [rows, 1]),
-            active: now.busy.clone(),
-            next_active: next.busy.clone(),
+            active: now.busy.mask.clone(),
+            next_active: next.busy.mask.clone(),
             now,
             next,
         }
@@ -253,14 +253,10 @@ impl PortSac {
             scales.scale_windows(&mut windows);
             scales.scale_state(&mut scaled);
         }
-        let busy = state
-            .as_chunks::<STATE>()
-            .0
-            .iter()
-            .map(|state| f32::from(u8::from(is_busy(state))));
+        let busy: Vec<bool> = state.as_chunks::<STATE>().0.iter().map(is_busy).collect();
         let count = state.len() / STATE;
         PortStates {
-            busy: self.tensor(busy, [count / ports, ports]),
+            busy: BusyPorts::new(&busy, ports, &self.device),
             state: self.tensor(scaled.into_iter(), [count, STATE]),
             windows: self.tensor(windows.iter().copied(), [windows.len() / WINDOW, WINDOW]),
         }

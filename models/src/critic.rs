@@ -9,7 +9,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::activation::relu;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, TensorData};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use bufgym_env::control::{FEATURES, HISTORY, PRIVILEGED};
@@ -75,6 +75,46 @@ impl StateValue {
     }
 }
 
+/// The ports of a batch that are busy. Only their values are computed.
+#[derive(Clone, Debug)]
+pub struct BusyPorts {
+    /// 1 where a port is busy, else 0, `[batch, ports]`.
+    pub mask: Tensor<2>,
+    /// Indices of the busy ports among `batch * ports`.
+    ports: Tensor<1, Int>,
+    /// Index of the sample of each.
+    samples: Tensor<1, Int>,
+}
+
+impl BusyPorts {
+    /// Takes `batch * ports` marks. Where none is set, the first port counts among those that are computed.
+    pub fn new(busy: &[bool], ports: usize, device: &Device) -> BusyPorts {
+        let mask: Vec<f32> = busy.iter().map(|&busy| f32::from(u8::from(busy))).collect();
+        let marked = busy.iter().enumerate().filter(|&(_, &busy)| busy);
+        let mut indices: Vec<i64> = marked.map(|(index, _)| index as i64).collect();
+        if indices.is_empty() {
+            indices.push(0);
+        }
+        let samples: Vec<i64> = indices.iter().map(|index| index / ports as i64).collect();
+        let count = indices.len();
+        BusyPorts {
+            mask: Tensor::from_data(TensorData::new(mask, [busy.len() / ports, ports]), device),
+            ports: Tensor::from_data(TensorData::new(indices, [count]), device),
+            samples: Tensor::from_data(TensorData::new(samples, [count]), device),
+        }
+    }
+
+    /// The same on the device with automatic differentiation.
+    #[must_use]
+    pub fn autodiff(&self) -> BusyPorts {
+        BusyPorts {
+            mask: self.mask.clone().autodiff(),
+            ports: self.ports.clone().autodiff(),
+            samples: self.samples.clone().autodiff(),
+        }
+    }
+}
+
 /// The value of the actions of all ports in a state: `h_i = relu(norm(A [s_i, b_i a_i]))` with `b_i` one where port i
 /// is busy and else zero, `z_i = relu(norm(B h_i + C m_i))` with the mean `m_i` of h over the other ports,
 /// `y_i = relu(norm(D z_i))`, `Q_i = w y_i + u`.
@@ -110,20 +150,28 @@ impl PortCritic {
         }
     }
 
-    /// States `[batch * ports, STATE]`, one where a port is busy and else zero `[batch, ports]`, and actions
-    /// `[batch, ports * outputs]`, to values `[batch, ports]`.
-    pub fn forward(&self, state: Tensor<2>, busy: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
-        let ([batch, ports], [_, values]) = (busy.dims(), actions.dims());
+    /// States `[batch * ports, STATE]` and actions `[batch, ports * outputs]`, to values `[batch, ports]`, 0 at idle
+    /// ports.
+    pub fn forward(&self, state: Tensor<2>, busy: &BusyPorts, actions: Tensor<2>) -> Tensor<2> {
+        let ([batch, ports], [_, values]) = (busy.mask.dims(), actions.dims());
         let rows = batch * ports;
-        let acted = (actions.reshape([rows, values / ports]) * busy.reshape([rows, 1]))
-            .matmul(self.action.val());
-        let own = relu(normalise(self.state.forward(state) + acted));
-        let [_, width] = own.dims();
-        let each = own.clone().reshape([batch, ports, width]);
-        let others = (each.clone().sum_dim(1) - each) / (ports - 1).max(1) as f32;
-        let others = others.reshape([rows, width]).matmul(self.mix_others.val());
+        let acted = (actions.reshape([rows, values / ports])
+            * busy.mask.clone().reshape([rows, 1]))
+        .matmul(self.action.val());
+        let all = relu(normalise(self.state.forward(state) + acted));
+        let [_, width] = all.dims();
+        let sums = all.clone().reshape([batch, ports, width]).sum_dim(1);
+        let own = all.select(0, busy.ports.clone());
+        let sums = sums
+            .reshape([batch, width])
+            .select(0, busy.samples.clone());
+        let others = (sums - own.clone()) / (ports - 1).max(1) as f32;
+        let others = others.matmul(self.mix_others.val());
         let mixed = relu(normalise(self.mix_own.forward(own) + others));
         let hidden = relu(normalise(self.hidden.forward(mixed)));
-        self.out.forward(hidden).reshape([batch, ports])
+        let found = self.out.forward(hidden);
+        let none = Tensor::zeros([rows, 1], &found.device());
+        none.select_assign(0, busy.ports.clone(), found, IndexingUpdateOp::Add)
+            .reshape([batch, ports])
     }
 }

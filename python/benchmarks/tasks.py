@@ -1,11 +1,15 @@
-"""Soft actor-critic of bufgym beside that of Stable-Baselines3 on tasks of Gymnasium, in turns on the same machine.
+"""Soft actor-critic of bufgym next to those of Stable-Baselines3 and of SBX, on tasks of Gymnasium, in turns on the
+same machine.
 
-``python benchmarks/tasks.py Pendulum-v1 --steps 5000 --seeds 5``: for each seed both train with the same settings
+``python benchmarks/tasks.py Pendulum-v1 --steps 5000 --seeds 5``: for each seed all train with the same settings
 (networks of 256, batches of 256, one update a step), then ten episodes with the mean action are judged. Prints the
-returns and the gradient updates per second, environment steps included.
+returns and the gradient updates per second, environment steps included. SBX compiles its update first, which counts.
+It takes part where it is installed.
 """
 
 import argparse
+import functools
+import importlib.util
 import statistics
 import time
 from collections.abc import Callable
@@ -41,9 +45,9 @@ def ours(name: str, steps: int, seed: int) -> tuple[float, float]:
     return judged(agent.predict, name), (steps - agent.learning_starts) / seconds
 
 
-def theirs(name: str, steps: int, seed: int) -> tuple[float, float]:
+def theirs(package: Any, name: str, steps: int, seed: int) -> tuple[float, float]:
     start = time.perf_counter()
-    model = stable_baselines3.SAC("MlpPolicy", gymnasium.make(name), seed=seed, device="cpu").learn(steps)
+    model = package.SAC("MlpPolicy", gymnasium.make(name), seed=seed, device="cpu").learn(steps)
     seconds = time.perf_counter() - start
     return judged(lambda seen: model.predict(seen, deterministic=True)[0], name), (steps - 100) / seconds
 
@@ -54,11 +58,17 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=5_000)
     parser.add_argument("--seeds", type=int, default=5)
     arguments = parser.parse_args()
+    learners: dict[str, Callable[[str, int, int], tuple[float, float]]] = {
+        "bufgym": ours,
+        "stable-baselines3": functools.partial(theirs, stable_baselines3),
+    }
+    if importlib.util.find_spec("sbx"):
+        learners["sbx"] = functools.partial(theirs, importlib.import_module("sbx"))
     for name in arguments.tasks:
-        results: dict[str, list[tuple[float, float]]] = {"bufgym": [], "stable-baselines3": []}
+        results: dict[str, list[tuple[float, float]]] = {learner: [] for learner in learners}
         for seed in range(arguments.seeds):
-            results["bufgym"].append(ours(name, arguments.steps, seed))
-            results["stable-baselines3"].append(theirs(name, arguments.steps, seed))
+            for learner, train in learners.items():
+                results[learner].append(train(name, arguments.steps, seed))
         for learner, found in results.items():
             returns = ", ".join(f"{value:.0f}" for value, _ in found)
             rate = statistics.median(rate for _, rate in found)

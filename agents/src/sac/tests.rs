@@ -1,5 +1,5 @@
 use bufgym_env::control::ActionSet;
-use bufgym_models::critic::STATE;
+use bufgym_models::critic::{BusyPorts, STATE};
 use bufgym_models::noise::uniform;
 use bufgym_models::windows::WINDOW;
 use bufgym_models::{Actor, ActorWeights, PortCritic, cpu};
@@ -32,9 +32,8 @@ fn learner(common_slope: f64, actions: ActionSet) -> Sac<Actor, PortCritic> {
 
 /// A batch in which ports with an even number are busy.
 fn batch(outputs: usize, rng: &mut Xoshiro256PlusPlus) -> Samples<PortStates> {
-    let busy = (0..ROWS * PORTS).map(|port| if port % 2 == 0 { 1.0 } else { 0.0 });
-    let busy = TensorData::new(busy.collect::<Vec<f32>>(), [ROWS, PORTS]);
-    let busy = Tensor::from_data(busy, &cpu());
+    let busy: Vec<bool> = (0..ROWS * PORTS).map(|port| port % 2 == 0).collect();
+    let busy = BusyPorts::new(&busy, PORTS, &cpu());
     let mut states = || PortStates {
         windows: numbers([ROWS * PORTS * 8, WINDOW], rng),
         state: numbers([ROWS * PORTS, STATE], rng),
@@ -47,8 +46,8 @@ fn batch(outputs: usize, rng: &mut Xoshiro256PlusPlus) -> Samples<PortStates> {
         actions: numbers([ROWS, PORTS * outputs], rng),
         rewards: numbers([ROWS, PORTS], rng),
         discounts: numbers([ROWS, 1], rng),
-        active: busy.clone(),
-        next_active: busy,
+        active: busy.mask.clone(),
+        next_active: busy.mask,
     }
 }
 
