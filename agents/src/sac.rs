@@ -295,10 +295,7 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
 
     /// After some steps, measures how far they moved the policy, and adjusts the step size towards `actor_kl`.
     fn steer(&mut self, batch: &Samples<P::Observation>) -> Option<f32> {
-        let mut wanted = self.config.actor_kl;
-        if self.config.actor_settles > 0 {
-            wanted /= 1.0 + self.actor_steps as f64 / self.config.actor_settles as f64;
-        }
+        let wanted = self.config.actor_kl;
         if wanted == 0.0 || !self.actor_steps.is_multiple_of(KL_STEPS) {
             return None;
         }

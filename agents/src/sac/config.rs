@@ -30,9 +30,6 @@ pub struct SacConfig {
     /// Largest divergence of the policy's means over 32 steps, in nats per agent. Adam's step size falls while the
     /// divergence is larger. 0: no limit. (H: none; M)
     pub actor_kl: f64,
-    /// Steps of the actor after which `actor_kl` has fallen to a half, to a third after twice as many, and so on; 0: it
-    /// stays. (H: none; a step size that falls as 1/n: Robbins and Monro 1951)
-    pub actor_settles: u64,
     /// True if the entropy is that of the Gaussian before tanh, which depends on the deviation alone. (H: that of the
     /// action)
     pub gaussian_entropy: bool,
@@ -59,7 +56,6 @@ impl Default for SacConfig {
             initial_temperature: 0.1,
             actor_starts: 256,
             actor_kl: 0.005,
-            actor_settles: 4_000,
             slopes_of_targets: true,
             common_slope: 0.1,
             actor_average: 0.2,
@@ -92,7 +88,6 @@ impl SacConfig {
             policy_delay: 1,
             actor_starts: 0,
             actor_kl: 0.0,
-            actor_settles: 0,
             gaussian_entropy: false,
             slopes_of_targets: false,
             common_slope: 1.0,
@@ -143,11 +138,6 @@ impl SacConfig {
                 "actor_kl",
                 self.actor_kl == 0.0 || step(self.actor_kl),
                 share,
-            ),
-            (
-                "actor_settles",
-                self.actor_settles <= 1_000_000_000_000_000,
-                "at most 10^15",
             ),
             (
                 "common_slope",
