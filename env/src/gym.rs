@@ -25,10 +25,11 @@
 //! use bufgym_env::gym::{Env, MakeOptions, ResetOptions, make};
 //!
 //! let mut env = make("bufgym/NDT-16x1G-v0", &MakeOptions::default())?;
-//! let action = vec![0.0; env.action_space().len()];
+//! let (seen, action) = (env.observation_space().clone(), vec![0.0; env.action_space().len()]);
 //! env.reset(Some(7), &ResetOptions::default())?;
 //! let step = env.step(&action)?;
-//! assert_eq!(step.observation.len(), 16 * 8 * 5);
+//! let observation = seen.array(step.observation)?; // an ndarray view
+//! assert_eq!(observation.shape(), [16, 8, 5]); // ports, decisions, features
 //! assert!(step.reward <= 0.0); // minus the active time of all flows
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -1,7 +1,9 @@
 //! Sets of observations and actions.
 //!
-//! Elements are flat `f32` slices in row-major order; a discrete element is a whole number.
+//! Elements are flat `f32` slices in row-major order; a discrete element is a whole number. [`Space::array`] gives them
+//! their shape.
 
+use ndarray::{ArrayViewD, ShapeError};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::EnvError;
@@ -73,6 +75,14 @@ impl Space {
     /// Returns true if an element has no values at all.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Returns a view of an element's values in the shape of the space, without a copy.
+    ///
+    /// # Errors
+    /// When there are more or fewer values than in an element.
+    pub fn array<'a>(&self, values: &'a [f32]) -> Result<ArrayViewD<'a, f32>, ShapeError> {
+        ArrayViewD::from_shape(self.shape(), values)
     }
 
     /// Returns true if `value` lies in the space.
@@ -204,6 +214,14 @@ mod tests {
         assert!(!space.contains(&[f32::NAN, 0.0]));
         assert!(!space.contains(&[0.0]));
         assert!(!space.contains(&[0.0, 0.0, 0.0]));
+    }
+
+    #[test]
+    fn an_element_is_seen_in_the_shape_of_its_space() {
+        let space = Space::uniform_box(&[2, 3], 0.0, 9.0);
+        let seen = space.array(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert_eq!((seen.shape(), seen[[1, 0]]), (&[2, 3][..], 3.0));
+        assert!(space.array(&[0.0; 7]).is_err());
     }
 
     #[test]
