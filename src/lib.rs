@@ -43,6 +43,8 @@ extern crate self as bufgym;
 
 #[doc(hidden)]
 pub mod cli;
+#[cfg(feature = "onnx")]
+pub mod onnx;
 
 pub use bufgym_agents as agents;
 pub use bufgym_credence as credence;
@@ -50,8 +52,6 @@ pub use bufgym_env as env;
 pub use bufgym_eval as eval;
 pub use bufgym_export as export;
 pub use bufgym_models as models;
-#[cfg(feature = "onnx")]
-pub use bufgym_onnx as onnx;
 pub use bufgym_sim as sim;
 pub use bufgym_slotted as slotted;
 #[cfg(feature = "sonic")]

@@ -1,11 +1,7 @@
 //! The policies that take part in a comparison.
 
 mod error;
-#[cfg(feature = "onnx")]
-mod onnx;
-#[cfg(not(feature = "onnx"))]
-#[path = "entrant/without_onnx.rs"]
-mod onnx;
+mod external;
 mod own;
 mod portable;
 
@@ -13,6 +9,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use bufgym_env::control::{
     BasePolicy, ControlOptions, Controller, RunOptions, TriggerMode, run_controlled, run_observed,
@@ -31,8 +28,7 @@ use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
 pub use error::{ControlRecordError, EntrantError};
-
-use onnx::OnnxNetwork;
+pub use external::ExternalNetwork;
 
 use crate::data::{BASELINE, Entry, Role, Training, UNLIMITED};
 use crate::{format, observations};
@@ -46,7 +42,7 @@ pub const INTEGER: &str = "ndt-int8";
 /// Name of a linear rule in policy strings.
 pub const LINEAR: &str = "linear";
 
-/// Name of a network from an ONNX file in policy strings. Only the feature `onnx` has the runtime for it.
+/// Name of a network from an ONNX file in policy strings. The crate `bufgym` reads them, with its feature `onnx`.
 pub const ONNX: &str = "onnx";
 
 /// Settings for the recording of a run, and for the decisions of a learned policy in it.
@@ -88,7 +84,7 @@ enum Decider {
     Network(Box<FastActor>),
     Integer(Box<IntegerActor>),
     Linear(Box<LinearRule>),
-    Onnx(OnnxNetwork),
+    External(external::Shared),
     Own(own::Own),
 }
 
@@ -99,7 +95,7 @@ impl Decider {
             Decider::Network(actor) => actor.clone(),
             Decider::Integer(actor) => actor.clone(),
             Decider::Linear(rule) => rule.clone(),
-            Decider::Onnx(network) => onnx::controller(network),
+            Decider::External(network) => network.controller(),
             Decider::Own(own) => own.controller(),
         }
     }
@@ -175,18 +171,13 @@ impl Entrant {
         Entrant::new(name, kind)
     }
 
-    /// Builds a network from an ONNX file on top of the file's heuristic, under the given policy string.
-    #[cfg(feature = "onnx")]
-    pub fn onnx(name: &str, network: &OnnxNetwork) -> Entrant {
-        Entrant::of_onnx(name, network.clone())
-    }
-
-    fn of_onnx(name: &str, network: OnnxNetwork) -> Entrant {
+    /// Builds a network of another crate's runtime on top of its own heuristic, under the given policy string.
+    pub fn external(name: &str, network: impl ExternalNetwork + 'static) -> Entrant {
         let kind = Kind::Learned {
-            low_level: onnx::low_level(&network).clone(),
-            origin: onnx::origin(&network),
-            training: onnx::training(&network),
-            decider: Decider::Onnx(network),
+            low_level: network.low_level().clone(),
+            origin: network.origin(),
+            training: network.training(),
+            decider: Decider::External(Arc::new(network)),
         };
         Entrant::new(name, kind)
     }
@@ -301,17 +292,17 @@ impl Entrant {
         Ok(Entrant::linear(policy, &loaded))
     }
 
-    /// Checks, before a run, whether a network from an ONNX file can decide for the numbers of ports that the
-    /// switches of the scenario have.
+    /// Checks, before a run, whether a network of another crate's runtime can decide for the numbers of ports that
+    /// the switches of the scenario have.
     ///
     /// # Errors
     /// Fails if the network cannot decide for one of these numbers.
     pub fn check(&self, scenario: &Scenario) -> Result<(), EntrantError> {
         match &self.kind {
             Kind::Learned {
-                decider: Decider::Onnx(network),
+                decider: Decider::External(network),
                 ..
-            } => onnx::check(&self.name, network, scenario),
+            } => external::check(&self.name, network.as_ref(), scenario),
             _ => Ok(()),
         }
     }
@@ -356,12 +347,12 @@ impl Entrant {
         }
     }
 
-    /// Returns a function that makes controllers of a network, bufgym's own or one from an ONNX file, and the
+    /// Returns a function that makes controllers of a network, bufgym's own or another runtime's, and the
     /// heuristic whose α it sets.
     pub fn networks(&self) -> Option<(impl Fn() -> Box<dyn Controller> + Sync, BasePolicy)> {
         match &self.kind {
             Kind::Learned {
-                decider: decider @ (Decider::Network(_) | Decider::Onnx(_)),
+                decider: decider @ (Decider::Network(_) | Decider::External(_)),
                 low_level,
                 ..
             } => Some((|| decider.controller(), low_level.clone())),
@@ -624,8 +615,8 @@ fn linear_origin(file: &LinearFile) -> String {
     )
 }
 
-/// Returns the words ` over HEURISTIC`; empty for Dynamic Threshold.
-fn over(low_level: &BasePolicy) -> String {
+/// Returns the words ` over HEURISTIC` in the description of a policy; empty for Dynamic Threshold.
+pub fn over(low_level: &BasePolicy) -> String {
     match low_level {
         dt if dt.is_default() => String::new(),
         other => format!(" over {other}"),
@@ -647,8 +638,9 @@ fn measured(result: Option<&Validation>, split: &str) -> String {
 impl FromStr for Entrant {
     type Err = EntrantError;
 
-    /// Reads a rule such as `dt` or `dt:alpha=8`, or loads the files of `ndt:DIR`, `ndt-int8:DIR`,
-    /// `linear:FILE` or `onnx:FILE`. A checkpoint in the folder of `ndt-int8` is rounded to integers.
+    /// Reads a rule such as `dt` or `dt:alpha=8`, or loads the files of `ndt:DIR`, `ndt-int8:DIR` or
+    /// `linear:FILE`. A checkpoint in the folder of `ndt-int8` is rounded to integers. `onnx:FILE` is an error here:
+    /// the crate `bufgym` reads it.
     fn from_str(text: &str) -> Result<Entrant, EntrantError> {
         match text.split_once(':').unwrap_or((text, "")) {
             (LEARNED, "") => Err(EntrantError::NoFolder(text.to_string())),
@@ -658,7 +650,7 @@ impl FromStr for Entrant {
             (LINEAR, "") => Err(EntrantError::NoFile(text.to_string())),
             (LINEAR, file) => Entrant::load_linear(text, file),
             (ONNX, "") => Err(EntrantError::NoOnnxFile(text.to_string())),
-            (ONNX, file) => Ok(Entrant::of_onnx(text, onnx::load(text, file)?)),
+            (ONNX, _) => Err(EntrantError::NoOnnxRuntime(text.to_string())),
             _ => text
                 .parse()
                 .map(Entrant::rule)

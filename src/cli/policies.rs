@@ -1,14 +1,13 @@
 //! `bufgym policies`: every policy and every queue management with rule, parameters, defaults and source.
 
-use bufgym::eval::Entrant;
 use bufgym::eval::entrant::{INTEGER, LINEAR, ONNX};
 use bufgym::sim::switch::aqm::{self, AqmSpec};
 use bufgym::sim::switch::policy::{Deployment, ParameterInfo, catalogue};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Common;
 use super::error::{CliResult, ResultExt as _};
+use super::{Common, policy};
 
 /// List every policy and queue management with parameters, defaults and source
 #[derive(Args)]
@@ -92,7 +91,7 @@ pub fn run(args: PoliciesArgs, common: &Common) -> CliResult {
                 return common.print(&value, &aqm.describe());
             }
             // The error of parsing suggests the nearest name.
-            let _: Entrant = name.parse().or_bad_input()?;
+            policy::read(name).or_bad_input()?;
             let (policy, aqm) = AqmSpec::split(name);
             Some([Some(policy), aqm].map(|part| part.and_then(|part| part.split(':').next())))
         }

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "onnx")]
+use bufgym::eval::entrant::ONNX;
 use bufgym::eval::entrant::{INTEGER, LINEAR};
-use bufgym::eval::{Entrant, label};
+use bufgym::eval::{Entrant, EntrantError, label};
 use bufgym::models::checkpoint::{self, Manifest};
 use bufgym::models::{ActorWeights, LinearFile};
 use bufgym::sim::scenario::Scenario;
@@ -43,11 +45,23 @@ pub fn parse(text: &str, scenario: &Scenario) -> CliResult<Entrant> {
             CliError::bad("policy linear: this program was built without a linear rule; run `bufgym tune --policy linear` and give its file, as in linear:FILE")
         }),
         _ => {
-            let entrant: Entrant = text.parse().or_bad_input()?;
+            let entrant = read(text).or_bad_input()?;
             entrant.check(scenario).or_bad_input()?;
             Ok(entrant)
         }
     }
+}
+
+/// Returns the policy that `text` names by itself: a rule, or the files of a learned policy.
+///
+/// # Errors
+/// Fails if there is no such policy, and if its files cannot be used.
+pub fn read(text: &str) -> Result<Entrant, EntrantError> {
+    #[cfg(feature = "onnx")]
+    if text.split(':').next() == Some(ONNX) {
+        return bufgym::onnx::entrant(text);
+    }
+    text.parse()
 }
 
 /// Returns the policies that `texts` name. `ndt:DIR` means all checkpoints in a folder that has no weights

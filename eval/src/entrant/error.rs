@@ -1,12 +1,12 @@
 //! Errors of reading a policy string and of recording a run.
 
+use std::error::Error;
+
 use bufgym_env::control::RecordError;
 use bufgym_export::ExportError;
 use bufgym_export::int8::IntegerFileError;
 use bufgym_models::LinearFileError;
 use bufgym_models::checkpoint::CheckpointError;
-#[cfg(feature = "onnx")]
-use bufgym_onnx::OnnxError;
 use bufgym_sim::input::{excerpt, suggestion};
 use bufgym_sim::switch::PolicyParseError;
 use bufgym_sim::switch::policy::catalogue;
@@ -87,7 +87,7 @@ pub enum EntrantError {
         excerpt(.0)
     )]
     NoOnnxFile(String),
-    /// `onnx:FILE` in a program that was built without the feature `onnx`.
+    /// `onnx:FILE` where the runtime is missing: in this crate, and in a program without the feature `onnx`.
     #[error(
         "policy `{}` needs the ONNX runtime, and this program was built without it; build it with `cargo build --release --features onnx`",
         excerpt(.0)
@@ -101,14 +101,13 @@ pub enum EntrantError {
         /// The setting, and what would be right.
         problem: String,
     },
-    /// The ONNX file contains no network that can decide here.
-    #[cfg(feature = "onnx")]
+    /// The file for another crate's runtime contains no network that can decide here.
     #[error("policy `{}`: {source}", excerpt(.policy))]
-    Onnx {
+    External {
         /// The policy string.
         policy: String,
         /// Problem of the file.
-        source: OnnxError,
+        source: Box<dyn Error + Send + Sync>,
     },
 }
 

@@ -31,7 +31,7 @@ impl Decider {
             Self::Network(actor) => Ok(Portable::from(&actor.weights())),
             Self::Integer(actor) => Portable::try_from(actor.as_ref()),
             Self::Linear(rule) => Ok(Portable::from(rule.as_ref())),
-            Self::Onnx(_) => Err(unfit(format_args!(
+            Self::External(_) => Err(unfit(format_args!(
                 "policy {name} is a network from a file of this machine: it cannot be sent to another one"
             ))),
             Self::Own(_) => Err(unfit(format_args!(

@@ -2,6 +2,5 @@
 
 mod evaluation;
 mod explanation;
-mod onnx;
 mod papers;
 mod pauses;

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bufgym_env::control::{Controller, RunOptions, action_index, run_controlled};
-use bufgym_eval::Entrant;
 use bufgym_eval::data::{Evaluation, Role, TraceResult};
 use bufgym_eval::evaluate::{EvalConfig, evaluate};
 use bufgym_export::{Network, onnx};
@@ -13,12 +12,14 @@ use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::generate;
 
+use super::*;
+
 /// Names of shipped weights: one value per port, and two.
 const SHIPPED: [&str; 2] = ["ndt-fct-alpha", "ndt-fct"];
 
 fn checkpoint(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../checkpoints")
+        .join("checkpoints")
         .join(name)
 }
 
@@ -29,11 +30,10 @@ fn both(name: &str, folder: &Path) -> [Entrant; 2] {
     let bytes = onnx::encode(&Network::from_actor(&weights, &manifest), &manifest).unwrap();
     let file = folder.join(format!("{name}.onnx"));
     fs::write(&file, bytes).unwrap();
-    let policies = [
-        format!("ndt:{}", from.display()),
-        format!("onnx:{}", file.display()),
-    ];
-    policies.map(|policy| policy.parse().unwrap())
+    [
+        format!("ndt:{}", from.display()).parse().unwrap(),
+        entrant(&format!("onnx:{}", file.display())).unwrap(),
+    ]
 }
 
 fn scenario() -> Scenario {
