@@ -20,10 +20,10 @@ use bufgym_export::{IntegerActor, Source};
 use bufgym_models::checkpoint::{self, Manifest, SeedResult, Validation};
 use bufgym_models::{ActorWeights, FastActor, LinearFile, LinearRule};
 use bufgym_sim::network::{
-    IngressSampling, Observer, Outcome, Recorders, SimError, Simulator, SwitchId, Topology,
+    IngressSampling, Observer, Outcome, Recorders, Records, SimError, SwitchId,
 };
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::switch::{AnyPolicy, Policy as _, PolicyParseError, PolicySpec};
+use bufgym_sim::switch::{Policy as _, PolicyParseError, PolicySpec};
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
@@ -429,13 +429,15 @@ impl Entrant {
         recording: Recording,
     ) -> Result<Outcome, SimError> {
         match &self.kind {
-            Kind::Rule(spec) | Kind::Tuned(spec) => match scenario.is_fabric() {
-                true if scenario.pools_spines() => {
-                    Ok(recorded(spec.pooled(scenario, trace)?, recording))
-                }
-                true => Ok(recorded(spec.fabric(scenario, trace)?, recording)),
-                false => Ok(recorded(spec.simulator(scenario, trace)?, recording)),
-            },
+            Kind::Rule(spec) | Kind::Tuned(spec) => {
+                let records = Records {
+                    waits: true,
+                    timeline: recording.timeline,
+                    drops: recording.drops,
+                    ingress: recording.ingress,
+                };
+                spec.run_recording(scenario, trace, &records)
+            }
             Kind::Learned {
                 decider, low_level, ..
             } => {
@@ -509,24 +511,6 @@ impl Entrant {
             scenario, trace, controller, &options, &self.name, out,
         )?)
     }
-}
-
-/// Runs a simulation to its end and records what `recording` selects.
-fn recorded<T: Topology>(
-    mut simulator: Simulator<AnyPolicy, Recorders, T>,
-    recording: Recording,
-) -> Outcome {
-    simulator.measure_waits();
-    if let Some(interval) = recording.timeline {
-        simulator.record_timeline(interval);
-    }
-    if recording.drops {
-        simulator.record_drops();
-    }
-    if let Some(sampling) = recording.ingress {
-        simulator.sample_ingress(sampling);
-    }
-    simulator.run()
 }
 
 /// Returns the options of a run on top of the heuristic `low_level`, with a timeline at the given interval if

@@ -349,7 +349,8 @@ impl Work<'_> {
         copies: &[Trace],
     ) -> Result<Option<Outcome>, EvalError> {
         let run = |trace: &Trace| {
-            let summary = rule.simulator(&self.config.scenario, trace)?.run().summary;
+            self.config.scenario.require_single()?;
+            let summary = rule.run(&self.config.scenario, trace)?.summary;
             Ok(Outcome::of(&summary))
         };
         let values: Result<Vec<Option<Outcome>>, SimError> = copies.iter().map(run).collect();

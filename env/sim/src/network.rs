@@ -10,6 +10,7 @@ mod outcome;
 mod pauses;
 mod recorders;
 mod report;
+mod run;
 mod simulator;
 mod window;
 
@@ -30,6 +31,7 @@ pub use isolated::{IsolatedFlow, isolated_port};
 pub use observer::Observer;
 pub use outcome::{DropRow, FlowClass, FlowRecord, Outcome, Summary, SwitchRow, TimelineRow};
 pub use recorders::Recorders;
+pub use run::{Records, run_leaf_spine};
 pub use simulator::{FabricSimulator, Pause, PooledSimulator, SimError, Simulator};
 
 /// Bytes that the state and the results of a flow take at least: 384 have been measured.

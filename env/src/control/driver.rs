@@ -169,6 +169,13 @@ impl ControlEnv<OneSwitch> {
     ) -> Result<ControlEnv, SimError> {
         ControlEnv::in_network(scenario, trace, options)
     }
+
+    /// Same as [`advance`](ControlEnv::advance), but compiled with this crate. So callers run the same code at any
+    /// level of optimisation.
+    #[inline(never)]
+    pub fn advance_alone(&mut self) -> Pause {
+        self.advance()
+    }
 }
 
 /// Puts levels of α in force at the egress and the ingress of a port.

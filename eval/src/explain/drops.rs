@@ -1,6 +1,6 @@
 //! The occupancy of the port and of the buffer when a packet is lost (Fig. 11 of the NDT paper).
 
-use bufgym_sim::network::{DropRow, SimError};
+use bufgym_sim::network::{DropRow, Records, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{Loss, PolicySpec};
 use bufgym_sim::traffic::Trace;
@@ -62,9 +62,12 @@ pub(super) fn of_rule(
     scenario: &Scenario,
     trace: &Trace,
 ) -> Result<Vec<DropRow>, SimError> {
-    let mut simulator = rule.simulator(scenario, trace)?;
-    simulator.record_drops();
-    Ok(simulator.run().drops)
+    scenario.require_single()?;
+    let records = Records {
+        drops: true,
+        ..Records::default()
+    };
+    Ok(rule.run_recording(scenario, trace, &records)?.drops)
 }
 
 #[cfg(test)]

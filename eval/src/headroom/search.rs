@@ -149,7 +149,7 @@ impl<'a> Search<'a> {
         let mut step = 0;
         loop {
             env.act(&actions(&plan.levels(step, ports)));
-            if env.advance() != Pause::Decision {
+            if env.advance_alone() != Pause::Decision {
                 return Ok(outcome(&mut env));
             }
             step += 1;
@@ -229,7 +229,7 @@ impl<'a> Search<'a> {
         let mut followed = Followed::default();
         fork.act(candidate);
         for step in 0..self.horizon {
-            let pause = fork.advance();
+            let pause = fork.advance_alone();
             followed.flow_time -= fork.reward().total;
             if step == 0 {
                 followed.dropped =
@@ -287,7 +287,7 @@ impl Members {
         let action = actions(levels);
         for (env, runs) in self.envs.iter_mut().filter(|(_, runs)| *runs) {
             env.act(&action);
-            *runs = env.advance() == Pause::Decision;
+            *runs = env.advance_alone() == Pause::Decision;
         }
     }
 

@@ -182,18 +182,6 @@ impl PolicySpec {
         let simulator = Simulator::in_network(scenario, trace, topology, capacity, policy)?;
         Ok(simulator.managed(self.aqm(), scenario)?)
     }
-
-    /// Runs `trace` under this policy at every switch of the scenario, which may have a single one.
-    ///
-    /// # Errors
-    /// As [`fabric`](PolicySpec::fabric).
-    pub fn run(&self, scenario: &Scenario, trace: &Trace) -> Result<Outcome, SimError> {
-        match scenario.is_fabric() {
-            true if scenario.pools_spines() => Ok(self.pooled(scenario, trace)?.run()),
-            true => Ok(self.fabric(scenario, trace)?.run()),
-            false => Ok(self.simulator(scenario, trace)?.run()),
-        }
-    }
 }
 
 /// Construction.

@@ -1,7 +1,7 @@
 //! Credence in a network: a forest for each kind of switch.
 
 use bufgym_models::files::sha256;
-use bufgym_sim::network::{LeafSpine, Outcome, SimError, Simulator};
+use bufgym_sim::network::{Outcome, SimError, SwitchId, run_leaf_spine};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::{Credence, Forest};
 use bufgym_sim::switch::{AnyPolicy, PolicySpec};
@@ -49,10 +49,8 @@ pub fn simulate(
     let seed = policy
         .text("seed")
         .and_then(|text| text.parse::<u64>().ok());
-    let topology = LeafSpine::of(scenario, trace.seed);
     let leaves = scenario.leaves as usize;
-    let capacity = |at: &Scenario| at.buffer_bytes;
-    let build = |id: bufgym_sim::network::SwitchId, at: &Scenario| {
+    let mut build = |id: SwitchId, at: &Scenario| {
         let number = usize::from(id.0);
         let forest = match number < leaves {
             true => &forests.leaf,
@@ -62,6 +60,5 @@ pub fn simulate(
         let credence = Credence::new(at, forest.clone()).with_flips(flip, seed);
         Ok(AnyPolicy::from(credence))
     };
-    let simulator = Simulator::in_network(scenario, trace, topology, capacity, build)?;
-    Ok(simulator.managed(policy.aqm(), scenario)?.run())
+    run_leaf_spine(scenario, trace, &mut build, policy.aqm())
 }
