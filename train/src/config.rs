@@ -1,5 +1,7 @@
 //! All settings of a training, as read from and stored in TOML.
 
+mod file;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -8,7 +10,7 @@ use bufgym_agents::{PortsConfig, PpoConfig, SacConfig};
 use bufgym_env::control::{ActionSet, BasePolicy, Objective, RewardBaseline};
 use bufgym_env::convert::{floor_u64, index};
 use bufgym_eval::metric::Metric;
-use bufgym_sim::input::{self, condensed, excerpt};
+use bufgym_sim::input::excerpt;
 use bufgym_sim::scenario::Scenario;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -16,6 +18,8 @@ use crate::TrainError;
 use crate::mixture::{self, MIXED};
 use crate::simulations::Setting;
 use crate::start::{CHECK_EVERY, generation_simulations, start_simulations};
+
+pub use file::ConfigFile;
 
 /// All settings of a training.
 ///
@@ -754,254 +758,5 @@ fn scenario<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Scenario, D::E
     mixture::read(toml::Value::deserialize(deserializer)?)
 }
 
-/// A configuration file, whose settings override defaults. The defaults depend on the scenarios of the training.
-#[derive(Clone, Debug)]
-pub struct ConfigFile {
-    origin: PathBuf,
-    /// The settings in the file.
-    said: toml::Table,
-    /// The same settings with the ordinary defaults.
-    config: TrainConfig,
-}
-
-impl ConfigFile {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// [`TrainError::Config`] when the file cannot be read, and as [`parse`](ConfigFile::parse).
-    pub fn load(path: &Path) -> Result<Self, TrainError> {
-        let text = input::read_text(path, input::MAX_TOML).map_err(|error| TrainError::Config {
-            path: path.to_owned(),
-            problem: error.to_string(),
-        })?;
-        Self::parse(&text, path)
-    }
-
-    /// Reads text. `origin` is named in errors; a scenario file is looked for relative to the working
-    /// directory.
-    ///
-    /// # Errors
-    /// [`TrainError::Config`] with the line for text that is not TOML, unknown keys and values of
-    /// the wrong type, those of the scenario included.
-    pub fn parse(text: &str, origin: &Path) -> Result<Self, TrainError> {
-        let read = || Ok((toml::from_str(text)?, toml::from_str(text)?));
-        let (said, config) = read().map_err(|error| TrainError::Config {
-            path: origin.to_owned(),
-            problem: describe(text, &error),
-        })?;
-        Ok(Self {
-            origin: origin.to_owned(),
-            said,
-            config,
-        })
-    }
-
-    /// Returns true if the file has a setting of this name outside all tables.
-    #[must_use]
-    pub fn names(&self, key: &str) -> bool {
-        self.said.contains_key(key)
-    }
-
-    /// Returns the settings with the defaults that fit the scenarios: [`over_mixed`](ConfigFile::over_mixed) for
-    /// `mixture = "mixed"`, [`over_ordinary`](ConfigFile::over_ordinary) otherwise.
-    ///
-    /// # Errors
-    /// Same as [`over_mixed`](ConfigFile::over_mixed).
-    pub fn over_its_own(self) -> Result<TrainConfig, TrainError> {
-        match self.said.get("mixture").and_then(toml::Value::as_str) {
-            Some(MIXED) => self.over_mixed(),
-            _ => Ok(self.over_ordinary()),
-        }
-    }
-
-    /// Returns the settings over [`TrainConfig::default`], with the heuristic that fits the scenario.
-    #[must_use]
-    pub fn over_ordinary(self) -> TrainConfig {
-        let is_given = self.names("low_level");
-        let mut config = self.config;
-        if let Some(first) = config.mixture.first() {
-            config.scenario = first.clone();
-        }
-        if !is_given {
-            config.low_level = usual_low_level(&config.scenario);
-        }
-        config
-    }
-
-    /// Returns the settings over [`mixed_config`](mixture::mixed_config), with its mixture of scenarios.
-    ///
-    /// # Errors
-    /// [`TrainError::Config`] if the file contradicts it.
-    pub fn over_mixed(self) -> Result<TrainConfig, TrainError> {
-        let refuse = |problem: String| TrainError::Config {
-            path: self.origin.clone(),
-            problem,
-        };
-        let defaults = mixture::mixed_config().map_err(|error| refuse(error.to_string()))?;
-        let table = toml::Table::try_from(&defaults);
-        let mut table = table.map_err(|error| refuse(condensed(error)))?;
-        lay_over(&mut table, &self.said);
-        let read: Result<TrainConfig, _> = table.try_into();
-        let mut config = read.map_err(|error| refuse(condensed(error.message())))?;
-        config.mix(defaults.mixture);
-        mixture::fit_rule(&mut config);
-        Ok(config)
-    }
-}
-
-/// Overwrites the values in `table` by those in `said`, in tables setting by setting. A budget is replaced as a whole:
-/// its limits are alternatives.
-fn lay_over(table: &mut toml::Table, said: &toml::Table) {
-    for (key, value) in said {
-        match (table.get_mut(key), value) {
-            (Some(toml::Value::Table(inner)), toml::Value::Table(said)) if key != "budget" => {
-                lay_over(inner, said);
-            }
-            _ => {
-                table.insert(key.clone(), value.clone());
-            }
-        }
-    }
-}
-
-/// The message of a TOML error in one line, with the line of the mistake.
-fn describe(text: &str, error: &toml::de::Error) -> String {
-    let message = condensed(error.message().trim().replace('\n', "; "));
-    match error.span().and_then(|span| text.get(..span.start)) {
-        Some(before) => format!("line {}: {message}", before.matches('\n').count() + 1),
-        None => message,
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Result<TrainConfig, TrainError> {
-        TrainConfig::from_toml_str(text, Path::new("a.toml"))
-    }
-
-    #[test]
-    fn settings_survive_their_file() {
-        let mut config = TrainConfig {
-            seed: 3,
-            budget: Budget {
-                steps: None,
-                minutes: Some(2.5),
-            },
-            ..TrainConfig::default()
-        };
-        config.scenario.set("active_ports=2..8").unwrap();
-        config.low_level = "abm:update_us=20".parse().unwrap();
-        config.sac.batch_size = 17;
-        assert_eq!(read(&config.to_toml()).unwrap(), config);
-        assert_eq!(read("").unwrap(), TrainConfig::default());
-    }
-
-    #[test]
-    fn every_built_in_heuristic_is_read_as_it_is_written() {
-        let texts = [
-            ALPHA_LOW_LEVEL,
-            EARLY_LOW_LEVEL,
-            EARLY_FROM_BACK,
-            ALPHA_IN_NETWORK,
-            EARLY_IN_NETWORK,
-            INGRESS_LOW_LEVEL,
-            mixture::LOW_LEVEL,
-        ];
-        for text in texts {
-            assert_eq!(built_in(text).to_string(), text);
-        }
-    }
-
-    #[test]
-    fn the_heuristic_of_a_file_that_names_none_depends_on_its_network() {
-        let of = |text| read(text).unwrap().low_level.to_string();
-        assert_eq!(of(""), "dt");
-        assert_eq!(of("scenario = 'leafspine-4x4'"), "dt");
-        assert_eq!(of("scenario = 'reverie-4x4'"), "reverie");
-        assert_eq!(of("low_level = 'fab+front'"), EARLY_LOW_LEVEL);
-    }
-
-    #[test]
-    fn a_file_for_the_mixture_is_laid_over_its_defaults() {
-        let mixed = mixture::mixed_config().unwrap();
-        assert_eq!(read("mixture = 'mixed'").unwrap(), mixed);
-        let text = "mixture = 'mixed'\n[budget]\nminutes = 2\n[sac]\nbatch_size = 9\n[start]\nstep = 0.3\n";
-        let config = read(text).unwrap();
-        assert_eq!(config.mixture, mixed.mixture);
-        assert_eq!(config.scenario, mixed.scenario);
-        assert_eq!(config.sac.batch_size, 9);
-        let expected = (None, Some(2.0));
-        assert_eq!((config.budget.steps, config.budget.minutes), expected);
-        let start = StartConfig {
-            step: Some(0.3),
-            ..mixed.start.clone()
-        };
-        assert_eq!(config.start, start);
-        let alone = read("mixture = 'mixed'\nlow_level = 'dt'").unwrap();
-        assert!(alone.start.rule.is_empty() && alone.validate().is_ok());
-        // A run's own file has all settings, and a list of scenarios does not change the defaults.
-        assert_eq!(read(&config.to_toml()).unwrap(), config);
-        let listed = read("mixture = ['ndt-16x1g', 'linux-16x1g']").unwrap();
-        assert_eq!(listed.start, StartConfig::default());
-    }
-
-    #[test]
-    fn mistakes_are_one_line_with_their_place() {
-        for (text, parts) in [
-            ("seed = 1\nsede = 2\n", ["a.toml", "line 2", "sede"]),
-            ("[sac]\nbatchsize = 2\n", ["a.toml", "line 2", "batchsize"]),
-            ("objective = 'fcd'", ["a.toml", "line 1", "fct"]),
-            ("low_level = 'lqd'", ["a.toml", "line 1", "abm"]),
-            ("[rollout]\nworkers = -1\n", ["a.toml", "line 2", "-1"]),
-            ("[scenario]\nportz = 3\n", ["a.toml", "line", "portz"]),
-            ("scenario = 'ndt-16x2g'", ["a.toml", "line 1", "ndt-16x1g"]),
-            ("seed = = 1", ["a.toml", "line 1", ""]),
-        ] {
-            let message = read(text).unwrap_err().to_string();
-            assert!(!message.contains('\n'), "{message}");
-            for part in parts {
-                assert!(message.contains(part), "{part:?} not in {message:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_default_is_valid() {
-        assert!(TrainConfig::default().validate().is_ok());
-        assert_eq!(TrainConfig::default().simulations(), Some(1_400));
-        for actions in ActionSet::ALL {
-            for preset in ["ndt-16x1g", "leafspine-4x4"] {
-                let scenario = Scenario::preset(preset).unwrap();
-                let usual = default_low_level(actions, &scenario);
-                assert_eq!(ActionSet::of(&usual), actions);
-            }
-        }
-    }
-
-    #[test]
-    fn the_default_heuristic_fits_where_packets_at_the_head_count_nowhere() {
-        let mut scenario = Scenario::default();
-        for uncounted in [0, 3] {
-            scenario.set("count_in_service=false").unwrap();
-            let setting = format!("ecn_uncounted_packets={uncounted}");
-            scenario.set(&setting).unwrap();
-            let usual = default_low_level(ActionSet::AlphaEarly, &scenario);
-            let aqm = usual.policy().aqm().unwrap();
-            assert_eq!(aqm.text("from") == Some("front"), uncounted == 0);
-        }
-    }
-
-    #[test]
-    fn only_what_does_not_change_results_may_differ_at_a_resume() {
-        let stored = TrainConfig::default();
-        let mut given = stored.clone();
-        given.budget.steps = Some(7);
-        given.rollout.threads = 5;
-        assert!(given.require_same(&stored).is_ok());
-        given.sac.batch_size += 1;
-        let message = given.require_same(&stored).unwrap_err().to_string();
-        assert!(message.contains("sac.batch_size"), "{message}");
-    }
-}
+mod tests;
