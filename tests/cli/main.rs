@@ -12,6 +12,7 @@ mod benches;
 mod captures;
 mod checkpoints;
 mod credence;
+mod dependencies;
 mod evaluation;
 mod explanation;
 mod export;

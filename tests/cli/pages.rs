@@ -8,7 +8,7 @@ use crate::harness::Sandbox;
 
 /// Largest number of words of each page for readers, tables and code included, signs between blanks not; 5 % more are
 /// allowed.
-const BUDGETS: [(&str, usize); 36] = [
+const BUDGETS: [(&str, usize); 37] = [
     ("../README.md", 840),
     ("index.md", 120),
     ("tutorial.md", 760),
@@ -41,7 +41,8 @@ const BUDGETS: [(&str, usize); 36] = [
     ("validity.md", 650),
     ("speed.md", 420),
     ("architecture.md", 760),
-    ("decisions.md", 1080),
+    ("decisions.md", 1230),
+    ("dependencies.md", 600),
     ("../CONTRIBUTING.md", 1250),
     ("../SECURITY.md", 250),
     ("lab/index.md", 150),
