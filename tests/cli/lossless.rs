@@ -1,5 +1,7 @@
 //! Lossless packets: files, failures and refusals.
 
+use bufgym::sim::scenario::Scenario;
+
 use crate::harness::Sandbox;
 
 const NETWORK: &str = "--scenario reverie-4x4 --set measure_ms=6 --seed 3";
@@ -51,38 +53,55 @@ fn a_lossless_packet_that_is_lost_can_fail_the_run() {
     }
 }
 
-/// With the computed headroom, and with the least headroom without a warning, nothing is lost and no warning
-/// appears, whatever the sizes of packets and pause frames.
-#[test]
-fn headroom_that_is_not_warned_of_suffices() {
-    let sandbox = Sandbox::new();
-    let network = "sim --json --scenario reverie-4x4 --set query_rate=3000 --set measure_ms=1";
-    for (policy, seed, sizes) in [
-        // This case has segments and acknowledgements of the control class.
-        ("reverie", 6, "--set mss=70"),
-        // Pause frames are larger than data.
-        (
-            "reverie:gamma=1",
-            3_449_864_948u64,
-            "--set mss=256 --set pfc_bytes=1000",
-        ),
-        // Acknowledgements are larger than data.
-        ("sonic", 6, "--set mss=100 --set rdma_ack_bytes=642"),
-    ] {
-        let run = format!(
-            "{network} --policy {policy} --seed {seed} {sizes} --set headroom_priorities=0"
-        );
-        let short = sandbox.ok(&format!("{run} --set headroom_bytes=12000"));
-        let needed = short.stderr.split_once("and up to ").map(|(_, rest)| rest);
-        let needed = needed.and_then(|rest| rest.split_once(' ')).unwrap().0;
-        for headroom in ["0", needed] {
-            let run = sandbox.ok(&format!("{run} --set headroom_bytes={headroom}"));
-            let summary = run.json();
-            assert!(summary["pauses"].as_u64().unwrap() > 0, "{sizes}");
-            assert_eq!(summary["drops_lossless"], 0, "{sizes} {headroom}");
-            assert_eq!(run.stderr, "", "{sizes} {headroom}");
-        }
+/// Returns the headroom of a port in bytes that the warning of a scenario asks for.
+fn needed_headroom(settings: &str) -> String {
+    let mut scenario = Scenario::preset("reverie-4x4").unwrap();
+    for setting in settings.split("--set ").skip(1) {
+        scenario.set(setting.trim()).unwrap();
     }
+    scenario.set("headroom_bytes=12000").unwrap();
+    let warning = scenario.lossless_warning().unwrap();
+    let needed = warning.split_once("and up to ").map(|(_, rest)| rest);
+    let needed = needed.and_then(|rest| rest.split_once(' ')).unwrap().0;
+    needed.to_owned()
+}
+
+/// With the computed headroom, and with the least headroom without a warning, nothing is lost and no warning
+/// appears.
+fn headroom_suffices(policy: &str, seed: u64, settings: &str) {
+    let sandbox = Sandbox::new();
+    let settings =
+        format!("{settings} --set query_rate=3000 --set measure_ms=1 --set headroom_priorities=0");
+    let needed = needed_headroom(&settings);
+    for headroom in ["0", &needed] {
+        let run = sandbox.ok(&format!(
+            "sim --json --scenario reverie-4x4 --policy {policy} --seed {seed} {settings} \
+             --set headroom_bytes={headroom}"
+        ));
+        let summary = run.json();
+        assert!(summary["pauses"].as_u64().unwrap() > 0, "{settings}");
+        assert_eq!(summary["drops_lossless"], 0, "{settings} {headroom}");
+        assert_eq!(run.stderr, "", "{settings} {headroom}");
+    }
+}
+
+#[test]
+fn headroom_that_is_not_warned_of_suffices_for_segments_of_the_control_class() {
+    headroom_suffices("reverie", 6, "--set mss=70");
+}
+
+#[test]
+fn headroom_that_is_not_warned_of_suffices_for_pause_frames_larger_than_data() {
+    headroom_suffices(
+        "reverie:gamma=1",
+        3_449_864_948,
+        "--set mss=256 --set pfc_bytes=1000",
+    );
+}
+
+#[test]
+fn headroom_that_is_not_warned_of_suffices_for_acknowledgements_larger_than_data() {
+    headroom_suffices("sonic", 6, "--set mss=100 --set rdma_ack_bytes=642");
 }
 
 /// Pools that admit no packet would make flows wait for ever.

@@ -187,6 +187,9 @@ fn proximal_policy_optimisation_is_chosen_by_name() {
 #[test]
 fn a_search_alone_and_a_start_from_random_weights_are_chosen_by_name() {
     let sandbox = sandbox();
+    let text = sandbox.read("tiny.toml");
+    let text = text.replace("[start]", "[start]\nlesson_steps = 50");
+    sandbox.write("tiny.toml", &text);
     sandbox.ok(&format!(
         "{TRAIN} --algorithm cma --low-level dt --steps 2000 --out cma"
     ));
