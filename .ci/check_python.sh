@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the Python package, installs it into fresh virtual environments and runs its tests:
-# check_python.sh WORK. WORK is a folder for what is made.
+# check_python.sh WORK [packages]. WORK is a folder for what is made. With `packages` it only installs those of
+# others, for a later call without it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(realpath "$1")
@@ -82,9 +83,16 @@ PYTHON
   "$work/python-bare/bin/bufgym" sim --policy dt --set flows=50..50
 }
 
-whole_environment() {
+packages() {
   fresh "$work/python-all"
-  install "$work/python-all" "${wheel[0]}" "${all[@]}"
+  install "$work/python-all" "${all[@]}"
+  touch "$work/python-all/fresh"
+}
+
+whole_environment() {
+  [ -e "$work/python-all/fresh" ] || packages
+  rm "$work/python-all/fresh"
+  install "$work/python-all" "${wheel[0]}"
 }
 
 types() {
@@ -92,6 +100,10 @@ types() {
   "$work/python-all/bin/mypy" --config-file "$root/python/pyproject.toml" -p bufgym
 }
 
+if [ "${2:-}" = packages ]; then
+  part "packages" packages
+  exit
+fi
 part "features" features
 part "wheel" build
 part "an environment with nothing else" bare_environment
