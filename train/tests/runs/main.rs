@@ -388,6 +388,7 @@ fn by_ppo(out: &Path, rounds: u64) -> TrainConfig {
     config.algorithm = Algorithm::Ppo;
     config.low_level = "dt".parse().unwrap();
     config.ppo.decisions_per_round = 8;
+    config.ppo.epochs = 2;
     config.ppo.minibatch = 16;
     config.ppo.actor_starts = 2;
     config
