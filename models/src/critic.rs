@@ -88,19 +88,27 @@ pub struct BusyPorts {
 
 impl BusyPorts {
     /// Takes `batch * ports` marks. Where none is set, the first port counts among those that are computed.
+    ///
+    /// # Panics
+    /// When there are no marks, or more than `i32` counts.
     pub fn new(busy: &[bool], ports: usize, device: &Device) -> BusyPorts {
         let mask: Vec<f32> = busy.iter().map(|&busy| f32::from(u8::from(busy))).collect();
-        let marked = busy.iter().enumerate().filter(|&(_, &busy)| busy);
-        let mut indices: Vec<i64> = marked.map(|(index, _)| index as i64).collect();
-        if indices.is_empty() {
-            indices.push(0);
+        let mut marked: Vec<usize> = (0..busy.len()).filter(|&index| busy[index]).collect();
+        if marked.is_empty() {
+            marked.push(0);
         }
-        let samples: Vec<i64> = indices.iter().map(|index| index / ports as i64).collect();
-        let count = indices.len();
+        let tensor = |index: fn(usize, usize) -> usize| {
+            let indices = marked.iter().map(|&marked| index(marked, ports));
+            let indices: Vec<i32> = indices
+                .map(|index| i32::try_from(index).expect("few ports"))
+                .collect();
+            let count = indices.len();
+            Tensor::from_data(TensorData::new(indices, [count]), device)
+        };
         BusyPorts {
             mask: Tensor::from_data(TensorData::new(mask, [busy.len() / ports, ports]), device),
-            ports: Tensor::from_data(TensorData::new(indices, [count]), device),
-            samples: Tensor::from_data(TensorData::new(samples, [count]), device),
+            ports: tensor(|index, _| index),
+            samples: tensor(|index, ports| index / ports),
         }
     }
 
@@ -162,9 +170,7 @@ impl PortCritic {
         let [_, width] = all.dims();
         let sums = all.clone().reshape([batch, ports, width]).sum_dim(1);
         let own = all.select(0, busy.ports.clone());
-        let sums = sums
-            .reshape([batch, width])
-            .select(0, busy.samples.clone());
+        let sums = sums.reshape([batch, width]).select(0, busy.samples.clone());
         let others = (sums - own.clone()) / (ports - 1).max(1) as f32;
         let others = others.matmul(self.mix_others.val());
         let mixed = relu(normalise(self.mix_own.forward(own) + others));

@@ -8,7 +8,7 @@
 )]
 
 use bufgym_env::control::{ActionSet, Controller, FEATURES, HISTORY};
-use bufgym_models::critic::{STATE, VALUE_STATE, newest};
+use bufgym_models::critic::{BusyPorts, STATE, VALUE_STATE, newest};
 use bufgym_models::noise::uniform;
 use bufgym_models::parameters::{collect, host_values};
 use bufgym_models::windows::{OBSERVATION, UNFOLDED, WINDOW, fill};
@@ -102,8 +102,8 @@ fn permuting_the_ports_permutes_the_values() {
             let values = |order: &[usize]| {
                 let state = permute(&state, order, STATE);
                 let actions = matrix(&permute(&actions, order, outputs), ports * outputs);
-                let busy = matrix(&permute(&busy, order, 1), ports);
-                let of_actions = critic.forward(matrix(&state, STATE), busy, actions);
+                let busy = busy_ports(&permute(&busy, order, 1), ports);
+                let of_actions = critic.forward(matrix(&state, STATE), &busy, actions);
                 let of_state = value.forward(matrix(&newest(&state), VALUE_STATE), BATCH);
                 [of_actions, of_state].map(host_values)
             };
@@ -116,28 +116,36 @@ fn permuting_the_ports_permutes_the_values() {
     }
 }
 
-/// The value of a port depends on the actions of all busy ports, and on no action of an idle one.
+/// Ports are busy where the number is 1.
+fn busy_ports(busy: &[f32], ports: usize) -> BusyPorts {
+    let busy: Vec<bool> = busy.iter().map(|&busy| busy == 1.0).collect();
+    BusyPorts::new(&busy, ports, &cpu())
+}
+
+/// The value of a busy port depends on the actions of all busy ports, and on no action of an idle one. Idle ports have
+/// no value.
 #[test]
 fn values_depend_on_what_busy_ports_do() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
     let critic = PortCritic::random(64, 1, &mut rng, &cpu());
     let ports = 5;
     let state = matrix(&numbers(ports * STATE, &mut rng), STATE);
-    let busy = matrix(&[1.0, 0.0, 1.0, 1.0, 0.0], ports);
+    let busy = busy_ports(&[1.0, 0.0, 1.0, 1.0, 0.0], ports);
     let actions = numbers(ports, &mut rng);
     let values = |changed: Option<usize>| {
         let mut actions = actions.clone();
         if let Some(port) = changed {
             actions[port] = -actions[port];
         }
-        host_values(critic.forward(state.clone(), busy.clone(), matrix(&actions, ports)))
+        host_values(critic.forward(state.clone(), &busy, matrix(&actions, ports)))
     };
     let before = values(None);
     let changed = |port| -> Vec<bool> {
         let after = values(Some(port));
         before.iter().zip(&after).map(|(a, b)| a != b).collect()
     };
-    assert_eq!(changed(2), [true; 5]);
+    assert_eq!((before[1], before[4]), (0.0, 0.0));
+    assert_eq!(changed(2), [true, false, true, true, false]);
     assert_eq!(changed(1), [false; 5]);
 }
 
