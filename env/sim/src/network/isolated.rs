@@ -145,16 +145,16 @@ impl IsolatedFlow {
     }
 
     /// Returns the number of links between two leaves that an isolated flow can use. That is one,
-    /// or with packet spraying as many as let a packet pass before the next packet on the same link
-    /// comes. Each link belongs to a spine of its own, so that packets of the other direction do
-    /// not disturb the turns.
+    /// or with packet spraying as many as let a packet pass both links between switches before the
+    /// next packet on them comes, however short that is. Each link belongs to a spine of its own, so
+    /// that packets of the other direction do not disturb the turns.
     fn useful_links(&self) -> u32 {
         if self.scenario.ecmp != Ecmp::Spray {
             return 1;
         }
         let (host, fabric) = (self.scenario.rate(), self.scenario.fabric_rate());
-        // Two more, as packets can grow by telemetry and the last one can be shorter.
-        let needed = host.0.div_ceil(fabric.0) + 2;
+        // One more, as packets can grow by telemetry.
+        let needed = 2 * host.0.div_ceil(fabric.0) + 2;
         let links = self.scenario.uplinks().min(needed).min(MOST_SPINES);
         u32::try_from(links).unwrap_or(u32::MAX)
     }
