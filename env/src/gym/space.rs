@@ -3,7 +3,7 @@
 //! Elements are flat `f32` slices in row-major order; a discrete element is a whole number. [`Space::array`] gives them
 //! their shape.
 
-use ndarray::{ArrayViewD, ShapeError};
+use ndarray::{ArrayViewD, ErrorKind, ShapeError};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::EnvError;
@@ -82,6 +82,10 @@ impl Space {
     /// # Errors
     /// When there are more or fewer values than in an element.
     pub fn array<'a>(&self, values: &'a [f32]) -> Result<ArrayViewD<'a, f32>, ShapeError> {
+        // A longer slice would be accepted otherwise.
+        if values.len() != self.len() {
+            return Err(ShapeError::from_kind(ErrorKind::IncompatibleShape));
+        }
         ArrayViewD::from_shape(self.shape(), values)
     }
 
