@@ -1,9 +1,26 @@
 //! Buffer-sharing policies, one file each, behind the trait [`Policy`].
 
+mod abm;
+mod credence;
+mod cs;
 mod definition;
+mod dt;
+mod edt;
+mod fab;
 mod flow_table;
+mod followlqd;
+mod harmonic;
+mod ib;
+mod lqd;
 pub mod ndt;
+mod occamy;
+mod pot;
 mod search;
+mod sma;
+mod smxq;
+mod sonic;
+mod st;
+mod tdt;
 #[cfg(test)]
 mod workbench;
 
@@ -187,15 +204,13 @@ pub trait Policy {
     }
 }
 
-/// Declares the policies, in the order of listings: module and type of each. The module must have a
+/// Lists the policies, in the order of listings: module and type of each. The module must have a
 /// `DEFINITION`. A semicolon precedes the variants that a policy takes in some scenarios.
 macro_rules! policies {
     (
         $($(#[$doc:meta])* $module:ident::$policy:ident,)*;
         $($(#[$form_doc:meta])* $form_module:ident::$form:ident,)*
     ) => {
-        $(mod $module;)*
-
         /// The policies that need no control loop, without dynamic dispatch on the packet path.
         #[derive(Clone, Debug)]
         pub enum AnyPolicy {

@@ -5,8 +5,8 @@ mod headroom;
 mod shares;
 
 use super::{
-    Arguments, Definition, Deployment, Kind, Loss, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo,
-    Verdict, View,
+    Arguments, Bound, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy,
+    PolicyInfo, Search, Verdict, View,
 };
 use crate::convert::floor_u64;
 use crate::scenario::Scenario;
@@ -80,7 +80,10 @@ pub(super) static DEFINITION: Definition = Definition {
         let config = ActiveBufferConfig::from_arguments(arguments, scenario)?;
         if arguments.text("estimate") == Some("artefact") {
             if config.headroom_bytes > 0 {
-                return Err("headroom_bytes has no meaning with estimate=artefact; leave one out".to_owned());
+                return Err(
+                    "headroom_bytes has no meaning with estimate=artefact; leave one out"
+                        .to_owned(),
+                );
             }
             return Ok(ArtefactBufferManagement::new(config, scenario).into());
         }
@@ -107,7 +110,9 @@ impl ActiveBufferConfig {
         if let Some(rtts) = arguments.optional::<u32>("periodic_rtts") {
             let unused = ["alpha_unscheduled", "headroom_bytes", "update_us"];
             if let Some(name) = unused.into_iter().find(|name| arguments.is_given(name)) {
-                return Err(format!("{name} has no meaning with periodic_rtts; leave one out"));
+                return Err(format!(
+                    "{name} has no meaning with periodic_rtts; leave one out"
+                ));
             }
             return Ok(ActiveBufferConfig {
                 alphas,
@@ -144,7 +149,9 @@ fn alphas(arguments: &Arguments<'_>, priorities: usize) -> Result<Vec<f64>, Stri
 
 fn headroom_bytes(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<u64, String> {
     let bytes = arguments.value("headroom_bytes");
-    let most = scenario.buffer_bytes.saturating_sub(scenario.full_packet_bytes());
+    let most = scenario
+        .buffer_bytes
+        .saturating_sub(scenario.full_packet_bytes());
     if bytes > 0 && bytes > most {
         return Err(format!(
             "headroom_bytes={bytes} leaves no packet to the other {} of the buffer; at most {most}",
@@ -226,7 +233,11 @@ impl Policy for ActiveBufferManagement {
         if self.headroom.is_some() {
             return self.with_headroom(below, free, packet);
         }
-        if below { Verdict::Accept } else { Verdict::Drop }
+        if below {
+            Verdict::Accept
+        } else {
+            Verdict::Drop
+        }
     }
 
     #[inline]

@@ -10,8 +10,8 @@ pub use forest::{Forest, ForestError, MAX_DEPTH, MAX_TREES, Tree};
 pub use model::{ForestModel, MODEL_FILE, ModelError};
 
 use super::{
-    Arguments, Definition, Deployment, Kind, Loss, PacketView, Search, ParameterInfo, Policy, PolicyInfo,
-    Verdict, View, VirtualQueues,
+    Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Search, Verdict, View, VirtualQueues,
 };
 use crate::rng;
 use crate::scenario::Scenario;

@@ -1,7 +1,8 @@
 //! Dynamic Threshold (Choudhury and Hahne, IEEE/ACM Transactions on Networking, 1998).
 
 use super::{
-    Definition, Deployment, Kind, ManagedMemory, PacketView, Search, ParameterInfo, Policy, PolicyInfo, Verdict, View,
+    Definition, Deployment, Kind, ManagedMemory, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Search, Verdict, View,
 };
 use crate::convert::floor_u64;
 

@@ -6,8 +6,8 @@ mod tests;
 
 use super::dt::ALPHA;
 use super::{
-    Arguments, Definition, Deployment, Kind, Loss, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo,
-    Verdict, View,
+    Arguments, Bound, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy,
+    PolicyInfo, Search, Verdict, View,
 };
 use crate::convert::{floor_u32, floor_u64};
 use crate::scenario::Scenario;
@@ -57,9 +57,15 @@ pub(super) static DEFINITION: Definition = Definition {
         let given = scenario.queue_alpha.values();
         let alphas: Vec<f64> = match given {
             [] => vec![arguments.value("alpha"); scenario.queue_count()],
-            _ => given.iter().copied().cycle().take(scenario.queue_count()).collect(),
+            _ => given
+                .iter()
+                .copied()
+                .cycle()
+                .take(scenario.queue_count())
+                .collect(),
         };
-        let config = |alpha| EnhancedDynamicThresholdConfig::from_arguments(alpha, arguments, scenario);
+        let config =
+            |alpha| EnhancedDynamicThresholdConfig::from_arguments(alpha, arguments, scenario);
         Ok(EnhancedDynamicThreshold::of_queues(alphas.into_iter().map(config)).into())
     },
 };
@@ -186,7 +192,8 @@ impl EnhancedDynamicThreshold {
             self.expire_uncontrolled(now);
         }
         let state = &mut self.ports[port];
-        if !state.uncontrolled && now.saturating_since(state.since) >= self.configs[port].controlled_period
+        if !state.uncontrolled
+            && now.saturating_since(state.since) >= self.configs[port].controlled_period
         {
             state.dequeues = 0;
             state.enqueues = 0;

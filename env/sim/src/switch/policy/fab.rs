@@ -3,8 +3,8 @@
 
 use super::flow_table::FlowTable;
 use super::{
-    Arguments, Definition, Deployment, Kind, Loss, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo,
-    Verdict, View,
+    Arguments, Bound, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy,
+    PolicyInfo, Search, Verdict, View,
 };
 use crate::convert::floor_u64;
 use crate::scenario::Scenario;
@@ -219,7 +219,11 @@ mod tests {
         }
         // With the fifteenth the counter is no longer below 15 MSS.
         assert_eq!(bench.arrive(packet(7)), Err(Loss::Refused));
-        assert_eq!(bench.arrive(packet(8)), Ok(()), "another flow has its own counter");
+        assert_eq!(
+            bench.arrive(packet(8)),
+            Ok(()),
+            "another flow has its own counter"
+        );
         assert_eq!(bench.arrive(packet(7)), Err(Loss::Refused));
     }
 

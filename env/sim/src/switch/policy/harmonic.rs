@@ -49,7 +49,9 @@ impl Harmonic {
         let lengths = view.buffer.queues();
         let length = lengths[queue];
         let longest = self.longest(view);
-        let mut overtaken = lengths.iter().filter(|&&other| length < other && other < longer);
+        let mut overtaken = lengths
+            .iter()
+            .filter(|&&other| length < other && other < longer);
         overtaken.all(|&other| {
             let at_least = lengths.iter().filter(|&&any| any >= other).count();
             // Plus the queue of the arrival, which is now longer.

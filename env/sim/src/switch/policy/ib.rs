@@ -11,8 +11,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::dt::ALPHA;
 use super::flow_table::FlowTable;
 use super::{
-    Arguments, Definition, Deployment, Kind, Loss, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo,
-    Verdict, View,
+    Arguments, Bound, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy,
+    PolicyInfo, Search, Verdict, View,
 };
 use crate::convert::floor_u64;
 use crate::rng;
@@ -275,7 +275,9 @@ impl IntelligentBuffer {
     #[inline]
     fn note_length(&mut self, view: View<'_>, queue: usize) {
         let length = view.buffer.queue(queue);
-        self.queues[queue].share.change(length, view.now, &self.config);
+        self.queues[queue]
+            .share
+            .change(length, view.now, &self.config);
     }
 }
 
@@ -318,7 +320,9 @@ impl Policy for IntelligentBuffer {
 
     /// Returns the threshold of Dynamic Threshold.
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {
-        Some(floor_u64(self.queues[queue].alpha * view.buffer.free() as f64))
+        Some(floor_u64(
+            self.queues[queue].alpha * view.buffer.free() as f64,
+        ))
     }
 
     fn alpha(&self, queue: usize) -> Option<f64> {

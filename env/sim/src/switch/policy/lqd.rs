@@ -61,7 +61,11 @@ mod tests {
     #[test]
     fn of_several_longest_queues_the_arrivals_own_is_taken_and_else_the_first() {
         assert_eq!(longest_with(&[3, 5, 5, 2], 3, 1), 1);
-        assert_eq!(longest_with(&[3, 5, 5, 2], 3, 3), 3, "its own reaches 5 too");
+        assert_eq!(
+            longest_with(&[3, 5, 5, 2], 3, 3),
+            3,
+            "its own reaches 5 too"
+        );
         assert_eq!(longest_with(&[3, 5, 6, 2], 3, 3), 2);
         assert_eq!(longest_with(&[0, 0], 1, 0), 1);
     }

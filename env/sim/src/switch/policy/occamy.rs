@@ -3,8 +3,8 @@
 
 use super::dt::ALPHA;
 use super::{
-    Definition, Deployment, Kind, Loss, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo, Verdict,
-    View,
+    Bound, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Search, Verdict, View,
 };
 use crate::convert::floor_u64;
 use crate::scenario::Scenario;
@@ -33,7 +33,9 @@ pub(super) static DEFINITION: Definition = Definition {
                 name: "burst_bytes",
                 default: "a full packet for each port",
                 kind: Kind::Bytes,
-                search: Search::log_to(1.0, Bound::Buffer(1.0)).at_least(Bound::Packets(1.0)).from(Bound::Packets(16.0)),
+                search: Search::log_to(1.0, Bound::Buffer(1.0))
+                    .at_least(Bound::Packets(1.0))
+                    .from(Bound::Packets(16.0)),
                 meaning: "unused bandwidth that is kept, bytes, at least a full packet",
             },
         ],
@@ -123,7 +125,9 @@ impl Occamy {
 impl Policy for Occamy {
     #[inline]
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
-        if (view.buffer.queue(packet.queue) as f64) < self.alphas[packet.queue] * view.buffer.free() as f64 {
+        if (view.buffer.queue(packet.queue) as f64)
+            < self.alphas[packet.queue] * view.buffer.free() as f64
+        {
             Verdict::Accept
         } else {
             Verdict::Drop

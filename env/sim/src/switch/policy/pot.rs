@@ -2,7 +2,8 @@
 
 use super::lqd::longest_with;
 use super::{
-    Definition, Deployment, Kind, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo, Verdict, View,
+    Bound, Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo, Search,
+    Verdict, View,
 };
 
 pub(super) static DEFINITION: Definition = Definition {

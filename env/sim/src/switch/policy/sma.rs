@@ -1,7 +1,8 @@
 //! Sharing with minimum allocation.
 
 use super::{
-    Definition, Deployment, Kind, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo, Verdict, View,
+    Bound, Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo, Search,
+    Verdict, View,
 };
 
 pub(super) static DEFINITION: Definition = Definition {
@@ -123,7 +124,11 @@ mod tests {
 
     #[test]
     fn by_default_a_quarter_is_reserved() {
-        let built = |text: &str| text.parse::<PolicySpec>().unwrap().build(&Scenario::default());
+        let built = |text: &str| {
+            text.parse::<PolicySpec>()
+                .unwrap()
+                .build(&Scenario::default())
+        };
         let limit = |text: &str| {
             let bench = Workbench::new(built(text).unwrap(), 1_000_000, 16);
             bench.policy.threshold(bench.view(), 3)

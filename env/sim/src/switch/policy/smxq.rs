@@ -1,7 +1,8 @@
 //! Sharing with maximum queue lengths.
 
 use super::{
-    Definition, Deployment, Kind, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo, Verdict, View,
+    Bound, Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo, Search,
+    Verdict, View,
 };
 
 pub(super) static DEFINITION: Definition = Definition {
@@ -15,7 +16,9 @@ pub(super) static DEFINITION: Definition = Definition {
             name: "k",
             default: "2B/N",
             kind: Kind::Bytes,
-            search: Search::log_to(1.0, Bound::Buffer(1.0)).at_least(Bound::Packets(1.0)).from(Bound::Queue(2.0)),
+            search: Search::log_to(1.0, Bound::Buffer(1.0))
+                .at_least(Bound::Packets(1.0))
+                .from(Bound::Queue(2.0)),
             meaning: "longest queue K, bytes; at least a full packet",
         }],
     },
@@ -71,14 +74,21 @@ mod tests {
         assert!(!bench.accepts(0, 1_001), "one byte too many");
         assert!(bench.accepts(0, 1_000));
         assert!(!bench.accepts(0, 1));
-        assert!(bench.accepts(1, 4_000), "the other queues have their own limit");
+        assert!(
+            bench.accepts(1, 4_000),
+            "the other queues have their own limit"
+        );
         bench.depart(0);
         assert!(bench.accepts(0, 2_000) && !bench.accepts(0, 1_001));
     }
 
     #[test]
     fn by_default_two_equal_shares() {
-        let built = |text: &str| text.parse::<PolicySpec>().unwrap().build(&Scenario::default());
+        let built = |text: &str| {
+            text.parse::<PolicySpec>()
+                .unwrap()
+                .build(&Scenario::default())
+        };
         let limit = |text: &str| {
             let bench = Workbench::new(built(text).unwrap(), 1_000_000, 16);
             bench.policy.threshold(bench.view(), 3)

@@ -2,8 +2,8 @@
 //! 2024, §2.2), and the same with the factors of ABM (SIGCOMM 2022).
 
 use super::{
-    Bound, Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo, Scale, Search, SearchRange, Verdict,
-    View,
+    Bound, Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo, Scale,
+    Search, SearchRange, Verdict, View,
 };
 use crate::switch::mmu::{Management, Sharing};
 

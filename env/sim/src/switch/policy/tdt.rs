@@ -6,8 +6,8 @@ mod tests;
 
 use super::dt::ALPHA;
 use super::{
-    Arguments, Definition, Deployment, Kind, Loss, PacketView, Bound, Search, ParameterInfo, Policy, PolicyInfo,
-    Verdict, View,
+    Arguments, Bound, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy,
+    PolicyInfo, Search, Verdict, View,
 };
 use crate::convert::floor_u64;
 use crate::scenario::Scenario;

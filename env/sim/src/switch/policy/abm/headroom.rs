@@ -1,7 +1,7 @@
 //! A part of the buffer that is reserved for unscheduled packets.
 
-use crate::switch::policy::PacketView;
 use crate::switch::SharedBuffer;
+use crate::switch::policy::PacketView;
 
 /// Headroom: `bytes` next to the shared pool, for unscheduled packets that the pool refuses.
 ///

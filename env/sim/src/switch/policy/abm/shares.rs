@@ -129,7 +129,8 @@ impl Drain {
     /// Updates the share. `largest` is the most bytes that may be in service, which `sent` does not
     /// include yet.
     fn update(&mut self, view: View<'_>, empty: bool, largest: u64) {
-        let line = |bytes: u64, span: Time| 8e12 * bytes as f64 / (view.rate.0 as f64 * span.0 as f64);
+        let line =
+            |bytes: u64, span: Time| 8e12 * bytes as f64 / (view.rate.0 as f64 * span.0 as f64);
         if self.emptied {
             self.share = 1.0;
         } else {

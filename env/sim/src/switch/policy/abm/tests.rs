@@ -101,8 +101,14 @@ fn the_update_interval_is_the_base_round_trip() {
     let rtt = Time::from_ns(40_000 + 2 * 8 * (1_518 + 64));
     assert_eq!(scenario().base_rtt(), rtt);
     assert_eq!(abm("alpha=1").shares.next_update(), rtt);
-    assert_eq!(abm("update_us=250").shares.next_update(), Time::from_us(250));
-    assert_eq!(abm("periodic_rtts=10").shares.next_update(), Time(10 * rtt.0));
+    assert_eq!(
+        abm("update_us=250").shares.next_update(),
+        Time::from_us(250)
+    );
+    assert_eq!(
+        abm("periodic_rtts=10").shares.next_update(),
+        Time(10 * rtt.0)
+    );
 }
 
 /// Packets that take 8 µs depart every 16 µs: half of the line, wherever the intervals of 100 µs begin
@@ -133,7 +139,11 @@ fn a_queue_that_is_not_served_loses_its_share_by_and_by() {
         // No more than a packet of 1518 bytes can have been served.
         let most = (12.144 / (101.0 * interval as f64)).min(1.0);
         let expected = if interval == 1 { 1.0 } else { most };
-        assert!((switch.alpha(1) - expected).abs() < 1e-9, "{}", switch.alpha(1));
+        assert!(
+            (switch.alpha(1) - expected).abs() < 1e-9,
+            "{}",
+            switch.alpha(1)
+        );
         assert!(switch.alpha(1) <= last);
         last = switch.alpha(1);
     }
@@ -248,7 +258,11 @@ fn contradictions_are_one_clear_line() {
     let unknown = "abm:estimate=ns3".parse::<PolicySpec>().unwrap_err();
     assert!(unknown.to_string().contains("one of paper, artefact"));
     let unreadable = "abm:alphas=1/0".parse::<PolicySpec>().unwrap_err();
-    assert!(unreadable.to_string().contains("numbers above 0, separated by /"));
+    assert!(
+        unreadable
+            .to_string()
+            .contains("numbers above 0, separated by /")
+    );
     let spec: PolicySpec = "abm:alphas=8.0/0.50".parse().unwrap();
     assert_eq!(spec.to_string(), "abm:alphas=8/0.5");
 }

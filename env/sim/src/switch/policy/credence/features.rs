@@ -6,12 +6,7 @@ use crate::switch::View;
 use crate::units::Time;
 
 /// Names of the features, in order. A model that was trained on other features is refused.
-pub const FEATURES: [&str; 4] = [
-    "queue",
-    "queue_average",
-    "occupancy",
-    "occupancy_average",
-];
+pub const FEATURES: [&str; 4] = ["queue", "queue_average", "occupancy", "occupancy_average"];
 
 /// The features of one arrival, each as a fraction of the buffer size: length of its queue, average
 /// of that length, occupancy of the buffer, average of that occupancy. All are from before the

@@ -202,7 +202,9 @@ fn feature(tree: &Tree, node: usize) -> Option<u32> {
 fn children(tree: &Tree, node: usize) -> Option<(usize, usize)> {
     let child = |child: i64| {
         let child = usize::try_from(child).ok()?;
-        (node + 1..tree.feature.len()).contains(&child).then_some(child)
+        (node + 1..tree.feature.len())
+            .contains(&child)
+            .then_some(child)
     };
     Some((child(tree.left[node])?, child(tree.right[node])?))
 }

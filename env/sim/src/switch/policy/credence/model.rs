@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::input::{self, excerpt, condensed};
+use crate::input::{self, condensed, excerpt};
 
 use super::features::FEATURES;
 use super::forest::{Forest, ForestError, MAX_DEPTH, Tree};
@@ -138,14 +138,16 @@ impl ForestModel {
         };
         let no_model = |error: serde_json::Error| {
             content(format!(
-                "is no forest of `bufgym credence train`, or damaged: {}", condensed(error)
+                "is no forest of `bufgym credence train`, or damaged: {}",
+                condensed(error)
             ))
         };
         let head: Head = serde_json::from_str(text).map_err(no_model)?;
         if head.format != FORMAT || head.version != VERSION {
             return Err(content(format!(
                 "is of format {} {}; this program reads {FORMAT} {VERSION}",
-                excerpt(&head.format), head.version
+                excerpt(&head.format),
+                head.version
             )));
         }
         if head.features != FEATURES {

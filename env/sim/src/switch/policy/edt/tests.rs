@@ -98,7 +98,9 @@ fn suggested_parameters_for_the_default_switch() {
 #[test]
 fn queues_with_different_factors_have_different_parameters() {
     let mut scenario = Scenario::default();
-    scenario.set_all(["queues_per_port=2", "queue_alpha=4,0.25"]).unwrap();
+    scenario
+        .set_all(["queues_per_port=2", "queue_alpha=4,0.25"])
+        .unwrap();
     let spec: PolicySpec = "edt:c1=5".parse().unwrap();
     let AnyPolicy::EnhancedDynamicThreshold(edt) = spec.build(&scenario).unwrap() else {
         panic!("another policy");
@@ -239,7 +241,10 @@ fn t2_runs_out_whichever_event_comes_and_t1_starts_there() {
         assert!(!driven.state(0).0, "{event:?} at port {port}");
         driven.happens(10_100, 0, Enqueue(6));
         driven.happens(10_100 + 2_098, 0, Enqueue(2));
-        assert!(driven.state(0).0, "within T1 of the end of T2: {event:?} at port {port}");
+        assert!(
+            driven.state(0).0,
+            "within T1 of the end of T2: {event:?} at port {port}"
+        );
     }
 }
 
@@ -254,7 +259,11 @@ fn a_full_buffer_controls_every_port_and_a_threshold_drop_none() {
     driven.happens(1_000, 3, Lose(Loss::Full));
     assert_eq!(driven.edt.uncontrolled, 0);
     assert!(!driven.state(0).0 && !driven.state(1).0);
-    assert_eq!(driven.state(2), (false, 0, 5), "the counters of the others stay");
+    assert_eq!(
+        driven.state(2),
+        (false, 0, 5),
+        "the counters of the others stay"
+    );
     driven.happens(1_000, 2, Enqueue(3));
     assert_eq!(driven.threshold(2), Some(1_000_000));
 }

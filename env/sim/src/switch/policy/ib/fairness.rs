@@ -76,7 +76,9 @@ impl FairShare {
     }
 
     fn add(&mut self, gain: f64, config: &IntelligentBufferConfig) {
-        let most = config.largest_share.map_or(f64::INFINITY, |most| most as f64);
+        let most = config
+            .largest_share
+            .map_or(f64::INFINITY, |most| most as f64);
         self.share = (self.share + gain).max(0.0).min(most);
     }
 }
@@ -101,12 +103,17 @@ mod tests {
         let mut share = FairShare::new(&config);
         let (mut expected, mut old) = (100_000.0_f64, 0.0);
         // Lengths that change in the middle of intervals, some of which see no event.
-        let lengths = [30_000, 80_000, 80_000, 80_000, 5_000, 5_000, 200_000, 0, 0, 0];
+        let lengths = [
+            30_000, 80_000, 80_000, 80_000, 5_000, 5_000, 200_000, 0, 0, 0,
+        ];
         for (interval, length) in (0_u64..).zip(lengths) {
             let before = interval.checked_sub(1).map(|at| lengths[at as usize]);
             if before != Some(length) {
                 share.change(length, Time::from_us(50 * interval + 25), &config);
-                assert!((share.bytes() - expected).abs() < 1e-6, "{interval}: {expected}");
+                assert!(
+                    (share.bytes() - expected).abs() < 1e-6,
+                    "{interval}: {expected}"
+                );
             }
             let now = length as f64;
             expected = (expected - 1.8 * (now - 10_000.0) + 1.7 * (old - 10_000.0)).max(0.0);

@@ -53,8 +53,16 @@ fn a_flow_is_dropped_from_its_second_megabyte_on() {
     // 50 kB per interval: 20 intervals to the megabyte.
     assert_eq!(send(&mut bench, 7, 50_000, 20), 0);
     assert_eq!(bench.policy.fair_share(0), 0.0);
-    assert_eq!(send(&mut bench, 7, 50_000, 20), 1_000, "nothing is fair: all are lost");
-    assert_eq!(send(&mut bench, 8, 50_000, 20), 0, "another flow through the same queue");
+    assert_eq!(
+        send(&mut bench, 7, 50_000, 20),
+        1_000,
+        "nothing is fair: all are lost"
+    );
+    assert_eq!(
+        send(&mut bench, 8, 50_000, 20),
+        0,
+        "another flow through the same queue"
+    );
 }
 
 #[test]
@@ -63,7 +71,10 @@ fn mice_are_never_dropped() {
     for mouse in 0..2_000 {
         let flow = 100 + mouse;
         assert_eq!(send(&mut bench, flow, 20_000, 1), 0);
-        assert_eq!(send(&mut bench, 7, 50_000, 1), if mouse < 20 { 0 } else { 50 });
+        assert_eq!(
+            send(&mut bench, 7, 50_000, 1),
+            if mouse < 20 { 0 } else { 50 }
+        );
     }
 }
 
@@ -162,7 +173,9 @@ fn the_same_seed_drops_the_same_packets() {
         };
         let mut bench = congested(config);
         bench.policy.queues[0].share = FairShare::steady(&config, 151_000);
-        (0..60).map(|_| send(&mut bench, 7, 50_000, 1)).collect::<Vec<_>>()
+        (0..60)
+            .map(|_| send(&mut bench, 7, 50_000, 1))
+            .collect::<Vec<_>>()
     };
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
@@ -176,7 +189,10 @@ fn parameters_follow_the_rate() {
     assert_eq!(at_1g.age, Time::from_ms(50));
     // 4 * 10 us at 1 Gbit/s are 5,000 bytes; two lines for 1,518 and for 64 bytes.
     assert_eq!(at_1g.reference_bytes, 5_000 + 2 * 1_518 + 2 * 64);
-    assert_eq!((config().interval, config().queue_bytes), (Time::from_us(50), 150_000));
+    assert_eq!(
+        (config().interval, config().queue_bytes),
+        (Time::from_us(50), 150_000)
+    );
 }
 
 #[test]
@@ -199,7 +215,11 @@ fn a_drop_at_the_head_makes_the_queue_shorter() {
             assert!(bench.accepts(0, 1_000));
         }
         for _ in 0..99 {
-            assert!(if drops { bench.drop_first(0) } else { bench.depart(0) });
+            assert!(if drops {
+                bench.drop_first(0)
+            } else {
+                bench.depart(0)
+            });
         }
         bench.now = config.interval;
         assert!(bench.accepts(0, 1_000));

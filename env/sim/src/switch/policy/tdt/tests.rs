@@ -43,7 +43,9 @@ fn lose(bench: &mut Bench, port: usize, loss: Loss) {
         now: bench.now,
         rate: bench.rate,
     };
-    bench.policy.on_drop(view, PacketView::of_port(port, PACKET), loss);
+    bench
+        .policy
+        .on_drop(view, PacketView::of_port(port, PACKET), loss);
 }
 
 fn threshold(bench: &Bench, port: usize) -> u64 {
@@ -93,9 +95,15 @@ fn absorbing_ports_share_the_whole_buffer() {
     assert_eq!(threshold(&bench, 0), BUFFER);
     enqueue(&mut bench, 2, 5);
     assert_eq!(bench.policy.state(2), Absorption);
-    assert_eq!((threshold(&bench, 0), threshold(&bench, 2)), (BUFFER / 2, BUFFER / 2));
+    assert_eq!(
+        (threshold(&bench, 0), threshold(&bench, 2)),
+        (BUFFER / 2, BUFFER / 2)
+    );
     dequeue(&mut bench, 2, 3);
-    assert_eq!((threshold(&bench, 0), bench.policy.state(2)), (BUFFER, Normal));
+    assert_eq!(
+        (threshold(&bench, 0), bench.policy.state(2)),
+        (BUFFER, Normal)
+    );
 }
 
 #[test]
@@ -104,13 +112,20 @@ fn absorption_ends_at_an_underloaded_port() {
     dequeue(&mut bench, 0, 2);
     enqueue(&mut bench, 0, 1);
     dequeue(&mut bench, 0, 1);
-    assert_eq!(bench.policy.state(0), Absorption, "an enqueue starts the count afresh");
+    assert_eq!(
+        bench.policy.state(0),
+        Absorption,
+        "an enqueue starts the count afresh"
+    );
     assert_eq!(bench.policy.ports[0].absorbed, 3);
     let mut bench = absorbing();
     dequeue(&mut bench, 0, 3);
     assert_eq!(bench.policy.state(0), Normal);
     let port = bench.policy.ports[0];
-    assert_eq!((port.dequeues, port.enqueues, port.absorbed, port.drops), (0, 0, 0, 0));
+    assert_eq!(
+        (port.dequeues, port.enqueues, port.absorbed, port.drops),
+        (0, 0, 0, 0)
+    );
 }
 
 #[test]
@@ -132,9 +147,16 @@ fn absorption_ends_with_a_full_buffer_at_that_port_alone() {
     let mut bench = absorbing();
     enqueue(&mut bench, 1, 5);
     lose(&mut bench, 0, Loss::Refused);
-    assert_eq!(bench.policy.state(0), Absorption, "a loss for its threshold is no full buffer");
+    assert_eq!(
+        bench.policy.state(0),
+        Absorption,
+        "a loss for its threshold is no full buffer"
+    );
     lose(&mut bench, 0, Loss::Full);
-    assert_eq!((bench.policy.state(0), bench.policy.state(1)), (Normal, Absorption));
+    assert_eq!(
+        (bench.policy.state(0), bench.policy.state(1)),
+        (Normal, Absorption)
+    );
 }
 
 #[test]
@@ -151,7 +173,11 @@ fn nothing_is_counted_towards_the_next_burst_during_an_absorption() {
 #[test]
 fn normal_to_evacuation_after_drops() {
     let mut bench = evacuating();
-    assert_eq!(threshold(&bench, 0), BUFFER / 4, "B/N, below what Dynamic Threshold gives");
+    assert_eq!(
+        threshold(&bench, 0),
+        BUFFER / 4,
+        "B/N, below what Dynamic Threshold gives"
+    );
     assert!(!bench.accepts(0, PACKET), "the queue has B/N");
     // With little free space, Dynamic Threshold is the lower one.
     bench.buffer.store(1, 5_500, bench.now);
@@ -221,7 +247,11 @@ fn an_arrival_too_finds_an_evacuation_over() {
     let mut bench = evacuating();
     bench.buffer.release(0, 1_000, bench.now);
     assert!(bench.accepts(0, PACKET));
-    assert_eq!(bench.policy.state(0), Evacuation, "T = 2,000 is not above 2 * 1,000");
+    assert_eq!(
+        bench.policy.state(0),
+        Evacuation,
+        "T = 2,000 is not above 2 * 1,000"
+    );
 }
 
 #[test]
