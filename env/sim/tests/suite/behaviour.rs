@@ -6,6 +6,7 @@ mod completion;
 mod differential;
 mod fabric;
 mod golden;
+mod grid;
 mod limits;
 mod lossless;
 mod pools;
