@@ -100,12 +100,17 @@ fn play(ppo: &Ppo, replay: &mut Replay, episodes: usize, rng: &mut Xoshiro256Plu
 #[test]
 fn a_bandit_with_a_known_best_alpha_is_learned() {
     for seed in 1..=3 {
-        let config = PpoConfig { kl: 0.1, ..small() };
+        let config = PpoConfig {
+            kl: 0.2,
+            actor_lr: 1e-3,
+            epochs: 2,
+            ..small()
+        };
         let mut ppo = Ppo::new(config, narrow(), ActionSet::Alpha, seed, &cpu()).unwrap();
         let mut replay = replay(1);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let first = play(&ppo, &mut replay, 256, &mut rng);
-        for _ in 0..60 {
+        for _ in 0..40 {
             ppo.learn(&[replay.take_new()]).unwrap();
             play(&ppo, &mut replay, 256, &mut rng);
         }
