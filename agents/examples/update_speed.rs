@@ -82,6 +82,7 @@ fn random_replay(rng: &mut Xoshiro256PlusPlus) -> Replay {
         streams: 4,
         ports: PORTS,
         outputs: 1,
+        pairs: 0,
     };
     let mut replay = Replay::new(shape, 1);
     for stream in 0..4 {

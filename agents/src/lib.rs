@@ -38,7 +38,7 @@ pub use plain::{PlainSac, PlainShape};
 pub use ports::{PortSac, PortStates, PortsConfig};
 pub use ppo::{Ppo, PpoConfig, RoundMetrics};
 pub use random::RandomAgent;
-pub use replay::{Batch, Frame, Replay, ReplayError, ReplayShape, Rollout, Transition};
+pub use replay::{Batch, Frame, Pair, Replay, ReplayError, ReplayShape, Rollout, Transition};
 pub use sac::{Sac, SacConfig, UpdateMetrics};
 pub use stored::LearnerError;
 

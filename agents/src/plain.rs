@@ -211,6 +211,7 @@ impl PlainSac {
             discounts: self.tensor(discounts, 1),
             next_active: active.clone(),
             active,
+            pairs: None,
         };
         self.sac.update(&samples)
     }

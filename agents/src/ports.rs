@@ -13,9 +13,10 @@ use rand::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-use crate::replay::Batch;
+use crate::replay::{Batch, PAIR_ROWS};
 use crate::sac::{
-    ActionValue, Observation, Policy, Sac, SacConfig, SacRecord, Samples, UpdateMetrics,
+    ActionValue, Observation, PairSamples, Policy, Sac, SacConfig, SacRecord, Samples,
+    UpdateMetrics,
 };
 use crate::scales::Scales;
 use crate::stored::{Checked, Files, Form, LearnerError, Sums, corrupt, read_record};
@@ -244,7 +245,34 @@ impl PortSac {
             next_active: next.busy.mask.clone(),
             now,
             next,
+            pairs: self.pairs(batch, scale),
         }
+    }
+
+    fn pairs(&self, batch: &Batch, scale: f32) -> Option<PairSamples<PortStates>> {
+        let (pairs, ports) = (&batch.pairs, batch.ports);
+        if pairs.pairs == 0 {
+            return None;
+        }
+        let rows = pairs.pairs * PAIR_ROWS;
+        let actions = [rows, pairs.actions.len() / rows];
+        let states = pairs.state.as_chunks::<STATE>().0;
+        let mut active = vec![0.0; pairs.pairs * ports];
+        for (place, state) in states.iter().enumerate() {
+            if is_busy(state) {
+                active[place / ports / PAIR_ROWS * ports + place % ports] = 1.0;
+            }
+        }
+        let differences = shared(&pairs.differences, ports, self.ports.share).zip(&active);
+        let differences = differences.map(|(difference, active)| difference / scale * active);
+        Some(PairSamples {
+            seen: self.states(&[], &pairs.state, ports),
+            actions: self.tensor(pairs.actions.iter().copied(), actions),
+            means: self.tensor(pairs.means.iter().copied(), actions),
+            weights: self.tensor(pairs.weights.iter().copied(), [rows, 1]),
+            differences: self.tensor(differences, [pairs.pairs, ports]),
+            active: self.tensor(active.iter().copied(), [pairs.pairs, ports]),
+        })
     }
 
     fn states(&self, windows: &[f32], state: &[f32], ports: usize) -> PortStates {

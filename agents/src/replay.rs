@@ -6,6 +6,7 @@
 //! stream), in which its frames follow each other.
 
 mod file;
+mod pairs;
 
 use bufgym_env::control::{FEATURES, HISTORY, INITIAL_INDEX, MAX_OUTPUTS, PRIVILEGED, cell_centre};
 use bufgym_env::convert::index;
@@ -16,6 +17,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 pub use file::ReplayError;
+pub use pairs::{PAIR_ROWS, Pair, PairBatch, SHIFTED};
+use pairs::{Pairs, pair_bytes};
 
 /// Index of the last action, the only feature that is not zero before the first frame.
 const LAST_ACTION: usize = 3;
@@ -86,6 +89,8 @@ pub struct ReplayShape {
     pub ports: usize,
     /// Values of an action per port.
     pub outputs: usize,
+    /// Pairs of forks that are kept.
+    pub pairs: usize,
 }
 
 /// Transitions of several environments with the same number of ports.
@@ -97,6 +102,7 @@ pub struct Replay {
     /// Frames per stream.
     slots: usize,
     streams: Vec<Stream>,
+    pairs: Pairs,
     rng: Xoshiro256PlusPlus,
     pushed: u64,
     held: usize,
@@ -164,6 +170,8 @@ pub struct Batch {
     pub rewards: Vec<f32>,
     /// Factor of the value that follows, `[rows]`; zero where nothing follows.
     pub discounts: Vec<f32>,
+    /// Pairs of forks, with about as many decisions as the batch has transitions.
+    pub pairs: PairBatch,
 }
 
 impl Replay {
@@ -188,6 +196,7 @@ impl Replay {
             values,
             slots,
             streams: vec![Stream::new(slots, ports, values); streams],
+            pairs: Pairs::new(shape.pairs, (ports, values)),
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             pushed: 0,
             held: 0,
@@ -199,7 +208,11 @@ impl Replay {
         let slots = shape.slots().saturating_mul(shape.streams);
         let ports = shape.ports.saturating_mul(port_bytes(shape.outputs));
         let slot = ports.saturating_add(size_of::<Outcome>());
-        u64::try_from(slots.saturating_mul(slot)).unwrap_or(u64::MAX)
+        let pair = pair_bytes((shape.ports, shape.ports * shape.outputs));
+        let bytes = slots
+            .saturating_mul(slot)
+            .saturating_add(shape.pairs.saturating_mul(pair));
+        u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
     /// Transitions held.
@@ -297,6 +310,14 @@ impl Replay {
         }
     }
 
+    /// Adds a pair of forks.
+    ///
+    /// # Panics
+    /// When it has another number of ports or outputs.
+    pub fn push_pair(&mut self, pair: &Pair) {
+        self.pairs.push(pair);
+    }
+
     fn write_frame(&mut self, stream: usize, frame: &Frame, position: u32) {
         let (features, privileged) = (self.ports * FEATURES, self.ports * PRIVILEGED);
         let ring = &mut self.streams[stream];
@@ -361,6 +382,10 @@ impl Replay {
             let (stream, frame) = self.draw();
             self.fill(batch, row, stream, frame, n_step);
         }
+        let (pairs, rng) = (&self.pairs, &mut self.rng);
+        pairs.sample(rows.div_ceil(PAIR_ROWS), &mut batch.pairs, |bound| {
+            below(rng, bound)
+        });
     }
 
     /// Uniform over all transitions whose history has not been overwritten.

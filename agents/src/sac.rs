@@ -2,7 +2,7 @@
 //! refer to it), for any pair of a policy and an action-value function.
 //!
 //! This file holds the whole algorithm, to be read from top to bottom: its requirements on the networks, its state, one
-//! update and its parts. Settings, measurements, saving and loading are in the folder `sac`.
+//! update and its parts. Settings, samples, measurements, saving and loading are in the folder `sac`.
 //!
 //! A policy may decide for several agents at once, such as the ports of a switch. Each has its own reward and value, and
 //! the objective is the mean over those that are active; with one agent this is the paper's. Every transition has its
@@ -15,6 +15,7 @@
 //! | The actor waits until the critics have made some updates | `actor_starts` | Until then they know nothing |
 //! | The actor follows the mean of the target networks, not the minimum of the critics | `slopes_of_targets` | Slopes of a critic change more from step to step than they say |
 //! | The part of Q's slopes that all agents have in common counts less | `common_slope` | It moves all actions together, and is known late: the replay remembers what other means were worth |
+//! | Pairs of forks also teach the critics | no [`Samples::pairs`] | The difference of their returns is the effect of actions, with little noise |
 //! | A moving average of the policy is kept | `actor_average` | Single updates move the policy more than they improve it |
 //!
 //! Noise comes from a random stream on the host: the same seed gives the same weights, bit for bit, whatever the number
@@ -23,6 +24,7 @@
 mod checkpoint;
 mod config;
 mod metrics;
+mod samples;
 
 use std::f64::consts::{LN_2, PI};
 
@@ -42,6 +44,7 @@ use crate::stored::LearnerError;
 pub(crate) use checkpoint::SacRecord;
 pub use config::SacConfig;
 pub use metrics::UpdateMetrics;
+pub use samples::{PairSamples, Samples};
 
 /// Identifiers of the networks' parameters, fixed so that an optimiser's record fits in another process.
 const POLICY_IDS: u64 = 1_000;
@@ -78,25 +81,6 @@ pub trait Policy: Module {
 pub trait ActionValue<O>: Module {
     /// Values `[rows, agents]` of actions in (-1, 1), `[rows, agents * outputs]`.
     fn values(&self, seen: &O, actions: Tensor<2>) -> Tensor<2>;
-}
-
-/// Transitions to learn from, on the device without automatic differentiation.
-#[derive(Clone, Debug)]
-pub struct Samples<O> {
-    /// Observations at the decisions.
-    pub now: O,
-    /// Observations after the decisions.
-    pub next: O,
-    /// Actions in (-1, 1), `[rows, agents * outputs]`.
-    pub actions: Tensor<2>,
-    /// `[rows, agents]`
-    pub rewards: Tensor<2>,
-    /// Factor of the value that follows, zero where nothing follows, `[rows, 1]`.
-    pub discounts: Tensor<2>,
-    /// 1 where an agent's action matters, else 0, `[rows, agents]`.
-    pub active: Tensor<2>,
-    /// The same after the decisions.
-    pub next_active: Tensor<2>,
 }
 
 // --- State --------------------------------------------------------------------------------------
@@ -342,7 +326,8 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
 }
 
 impl<Q: Module> Critic<Q> {
-    /// A step on the mean squared error (eq. 5). Returns it, the mean value and the mean absolute error.
+    /// A step on the mean squared error (eq. 5), and on that of pairs. Returns the former, the mean value and the mean
+    /// absolute error.
     fn step<O: Observation>(
         &mut self,
         batch: &Samples<O>,
@@ -359,7 +344,11 @@ impl<Q: Module> Critic<Q> {
         let error = value - target.clone().autodiff();
         let absolute = scalar(mean_of(error.clone().inner().abs(), &batch.active));
         let loss = mean_of(error.square(), &batch.active.clone().autodiff());
-        let gradients = GradientsParams::from_grads(loss.clone().backward(), &self.network);
+        let pairs = batch.pairs.as_ref().map(|pairs| pairs.loss(&self.network));
+        let all = pairs
+            .into_iter()
+            .fold(loss.clone(), |all, pairs| all + pairs);
+        let gradients = GradientsParams::from_grads(all.backward(), &self.network);
         self.network = self.optimizer.step(rate, self.network.clone(), gradients);
         [scalar(loss), mean, absolute]
     }

@@ -117,6 +117,7 @@ fn batch(actions: ActionSet) -> Batch {
         streams: 1,
         ports: PORTS,
         outputs,
+        pairs: 0,
     };
     let mut replay = Replay::new(shape, 4);
     let frame = |rng: &mut Xoshiro256PlusPlus| {

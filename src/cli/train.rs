@@ -57,7 +57,7 @@ pub struct TrainArgs {
     /// Change one setting of the scenario; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Decisions of all workers together [default: 200000]
+    /// Decisions of all workers and their forks [default: 200000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with = "minutes",
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000_000))]
     steps: Option<u64>,

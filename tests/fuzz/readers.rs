@@ -727,6 +727,7 @@ const REPLAY: ReplayShape = ReplayShape {
     streams: STREAMS,
     ports: PORTS,
     outputs: 1,
+    pairs: 2,
 };
 
 fn some_replay() -> Replay {

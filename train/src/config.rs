@@ -15,6 +15,7 @@ use bufgym_sim::scenario::Scenario;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::TrainError;
+use crate::forks::ForkConfig;
 use crate::mixture::{self, MIXED};
 use crate::simulations::Setting;
 use crate::start::{CHECK_EVERY, generation_simulations, start_simulations};
@@ -63,6 +64,8 @@ pub struct TrainConfig {
     pub budget: Budget,
     /// The rollout workers.
     pub rollout: RolloutConfig,
+    /// The pairs of forks that the critics learn from.
+    pub forks: ForkConfig,
     /// The learner's share of a round, and its replay memory.
     pub learner: LearnerConfig,
     /// The rule that the training starts from.
@@ -93,6 +96,7 @@ impl Default for TrainConfig {
             seed: 1,
             budget: Budget::default(),
             rollout: RolloutConfig::default(),
+            forks: ForkConfig::default(),
             learner: LearnerConfig::default(),
             start: StartConfig::default(),
             algorithm: Algorithm::default(),
@@ -333,7 +337,7 @@ fn decisions_per_trace(low_level: &BasePolicy) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// Decisions over all workers, 1 to 10^15. The training ends with the first round that reaches them.
+    /// Decisions over all workers and forks, 1 to 10^15. The training ends with the first round that reaches them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
     /// Wall-clock minutes of training, 10^-6 to 10^7, including the time before a resume. Only this limit makes a
@@ -512,7 +516,7 @@ impl StartConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ValidationConfig {
-    /// Decisions over all workers between two validations, rounded up to whole rounds; 1 to 10^15.
+    /// Decisions over all workers and forks between two validations, rounded up to whole rounds; 1 to 10^15.
     pub every_decisions: u64,
     /// Traces of each validation, 1 to 10^6.
     pub traces: u64,
@@ -606,18 +610,18 @@ impl TrainConfig {
         }
     }
 
-    /// Decisions over all workers in one round.
+    /// Pairs of forks kept for learning, all workers together.
+    pub(crate) fn pairs_kept(&self) -> usize {
+        match self.algorithm {
+            Algorithm::Sac if self.forks.rate > 0.0 => self.forks.kept,
+            _ => 0,
+        }
+    }
+
+    /// Decisions over all workers in one round, except those of forks.
     #[must_use]
     pub fn decisions_per_round(&self) -> u64 {
         self.rollout.workers as u64 * self.worker_decisions()
-    }
-
-    /// Rounds between two validations.
-    #[must_use]
-    pub fn rounds_per_validation(&self) -> u64 {
-        self.validation
-            .every_decisions
-            .div_ceil(self.decisions_per_round())
     }
 
     /// Returns about how many simulations a training of so many decisions runs. Counted are the search that it starts

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bufgym_agents::{Batch, Replay, ReplayError, ReplayShape, Rollout};
+use bufgym_agents::{Batch, Pair, Replay, ReplayError, ReplayShape, Rollout};
 use bufgym_env::convert::index;
 use bufgym_sim::rng::stream;
 use rand::Rng as _;
@@ -80,9 +80,13 @@ impl Places {
         let all = self.all_streams() as u128;
         let pairs = self.ports.iter().zip(&self.streams);
         let shape = |(&ports, &streams): (&usize, &usize)| {
-            let capacity = config.replay_capacity() as u128 * streams as u128;
+            let share = |kept: usize| {
+                let own = (kept as u128 * streams as u128).div_ceil(all);
+                usize::try_from(own).unwrap_or(usize::MAX)
+            };
             ReplayShape {
-                capacity: usize::try_from(capacity / all).unwrap_or(usize::MAX),
+                capacity: share(config.replay_capacity()),
+                pairs: share(config.pairs_kept()),
                 streams,
                 ports,
                 outputs: config.actions().outputs(),
@@ -136,6 +140,12 @@ impl Experience {
                 self.replays[replay].push(stream, transition);
             }
         }
+    }
+
+    /// Stores a pair of forks of a switch of a worker.
+    pub(crate) fn take_pair(&mut self, worker: usize, (agent, pair): &(usize, Pair)) {
+        let (replay, _) = self.places.of[worker][*agent];
+        self.replays[replay].push_pair(pair);
     }
 
     /// Returns all transitions that the switches have recorded since the last call, for each number of ports.

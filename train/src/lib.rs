@@ -41,6 +41,7 @@ mod events;
 mod experience;
 mod exploration;
 mod folder;
+mod forks;
 mod learner;
 mod limits;
 pub mod linear;
@@ -76,6 +77,7 @@ pub use config::{
     usual_low_level,
 };
 pub use error::TrainError;
+pub use forks::ForkConfig;
 pub use limits::MAX_MINUTES;
 pub use state::Best;
 pub use validation::ValidationResult;
@@ -146,15 +148,15 @@ pub struct TrainSummary {
     pub out: PathBuf,
     /// Rounds. All numbers here include those before a resume.
     pub rounds: u64,
-    /// Decisions over all workers.
+    /// Decisions over all workers and their forks.
     pub decisions: u64,
     /// Gradient updates.
     pub updates: u64,
     /// Episodes finished.
     pub episodes: u64,
     /// Number of simulations: those of the search that it started with, the episodes, including unfinished ones, and
-    /// the validations with DT. Where rewards are measured from the unlimited buffer, every episode counts twice. The
-    /// table at the end is not counted.
+    /// the validations with DT. Where rewards are measured from the unlimited buffer, every episode counts twice. Forks
+    /// count by their decisions. The table at the end is not counted.
     pub simulations: u64,
     /// Wall-clock seconds spent in rounds.
     pub elapsed_s: f64,
@@ -397,6 +399,11 @@ fn run_to_end(
         _ => Status::Interrupted,
     };
     let counters = trainer.counters();
+    // A fork is a part of a simulation.
+    let of_forks = match counters.episode_decisions {
+        0 => 0,
+        decisions => counters.forked * counters.episodes / decisions,
+    };
     if let Some(traffic) = trainer.cluster().map(Cluster::traffic) {
         output.console.say(&format!("hosts: {traffic}"));
     }
@@ -409,6 +416,7 @@ fn run_to_end(
         updates: counters.updates,
         episodes: counters.episodes,
         simulations: trainer.start_simulations()
+            + of_forks
             + trainer.config().simulations_of(
                 counters.episodes + trainer.config().rollout.workers as u64,
                 counters.decisions,

@@ -134,6 +134,7 @@ impl TrainConfig {
                 1,
                 10_000_000_000,
             ),
+            ("forks.kept", self.forks.kept as u64, 1, 100_000_000),
             ("learner.n_step", learner.n_step as u64, 1, 10_000),
             (
                 "validation.every_decisions",
@@ -177,6 +178,7 @@ impl TrainConfig {
         let search = self.search();
         let log_std = f64::from(self.start.log_std);
         for (setting, value, least, most) in [
+            ("forks.rate", self.forks.rate, 0.0, 1.0),
             ("start.share", search.share, 0.0, 1.0),
             ("start.step", search.step, 1e-6, 1e3),
             ("start.log_std", log_std, -5.0, 2.0),

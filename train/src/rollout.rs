@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bufgym_agents::{Frame, Transition};
+use bufgym_agents::{Frame, Pair, Transition};
 use bufgym_env::control::{ControlOptions, action_level};
 use bufgym_env::convert::single;
 use bufgym_env::gym::{
@@ -15,8 +15,9 @@ use bufgym_sim::rng::{Split, stream, uniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
-use crate::TrainConfig;
 use crate::exploration::Noise;
+use crate::forks::fork;
+use crate::{Algorithm, TrainConfig};
 
 /// Largest action before atanh, which has no value at the ends of the range.
 const LARGEST_ACTION: f32 = 1.0 - f32::EPSILON;
@@ -28,6 +29,10 @@ pub(crate) struct Worker {
     turn: Turn,
     seats: Vec<Seat>,
     rng: Xoshiro256PlusPlus,
+    /// Random stream of the forks.
+    forks: Xoshiro256PlusPlus,
+    /// Share of the decisions at which a pair of forks is made.
+    fork_rate: f64,
     /// Time constant of the exploration noise, seconds; 0 for none.
     noise_s: f64,
     action: Vec<f32>,
@@ -43,6 +48,10 @@ pub(crate) struct Worker {
 pub(crate) struct Played {
     /// Experience of its switches, in order.
     pub(crate) rollout: Vec<Experienced>,
+    /// Pairs of forks, each of a switch.
+    pub(crate) pairs: Vec<(usize, Pair)>,
+    /// Decisions in forks.
+    pub(crate) forked: u64,
     /// The episodes that ended.
     pub(crate) episodes: Vec<EpisodeStats>,
     /// Differences of the actions between ports.
@@ -111,6 +120,7 @@ pub(crate) struct Spread {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WorkerState {
     rng: Xoshiro256PlusPlus,
+    forks: Xoshiro256PlusPlus,
     seats: Vec<Seat>,
     scale: f32,
     env: EnvSnapshot,
@@ -161,6 +171,11 @@ impl Worker {
             turn: Turn::Terminated,
             env,
             rng: stream(config.seed, "exploration", index as u64),
+            forks: stream(config.seed, "forks", index as u64),
+            fork_rate: match config.algorithm {
+                Algorithm::Sac => config.forks.rate,
+                Algorithm::Ppo | Algorithm::Cma => 0.0,
+            },
             action: Vec::new(),
             raw: Vec::new(),
             scale: 1.0,
@@ -178,6 +193,7 @@ impl Worker {
     pub(crate) fn state(&self) -> WorkerState {
         WorkerState {
             rng: self.rng.clone(),
+            forks: self.forks.clone(),
             seats: self.seats.clone(),
             scale: self.scale,
             env: self.env.snapshot(),
@@ -190,6 +206,7 @@ impl Worker {
             return Err(misfit("it has another number of switches"));
         }
         self.rng = state.rng.clone();
+        self.forks = state.forks.clone();
         self.scale = state.scale;
         self.seats.clone_from(&state.seats);
         let turn = self.env.restore(&state.env)?;
@@ -211,6 +228,14 @@ impl Worker {
             let Turn::Agent(agent) = self.turn else {
                 unreachable!("an episode that is over is followed by the next at once")
             };
+            if let Some(actor) = actor.as_mut()
+                && uniform(&mut self.forks) < self.fork_rate
+            {
+                let (env, rng) = (self.env.as_ref(), &mut self.forks);
+                let (pairs, forked) = fork(env, agent, actor, self.scale, rng)?;
+                self.played.pairs.extend(pairs);
+                self.played.forked += forked;
+            }
             self.choose(agent, actor.as_mut());
             let observation = self.env.observation(agent);
             let ports = self.env.action_space(agent).shape()[0];
@@ -344,6 +369,8 @@ impl Played {
     /// Clears the results and keeps the memory.
     fn clear(&mut self) {
         self.rollout.clear();
+        self.pairs.clear();
+        self.forked = 0;
         self.episodes.clear();
         self.spread = Spread::default();
         self.busy = Duration::ZERO;

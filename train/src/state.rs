@@ -26,7 +26,7 @@ use crate::start::StartSearch;
 use crate::validation::ValidationResult;
 use crate::{TrainConfig, TrainError};
 
-const FORMAT_VERSION: u32 = 3;
+const FORMAT_VERSION: u32 = 4;
 const STATE: &str = "state.json";
 const CHECKSUM: &str = "state.sha256";
 const PREFIX: &str = "step-";
@@ -60,8 +60,12 @@ pub(crate) struct State {
 pub(crate) struct Counters {
     /// Rounds finished.
     pub(crate) rounds: u64,
-    /// Decisions over all workers.
+    /// Decisions over all workers and their forks.
     pub(crate) decisions: u64,
+    /// Decisions of forks among them.
+    pub(crate) forked: u64,
+    /// Validations so far, except one at the end.
+    pub(crate) validations: u64,
     /// Gradient updates.
     pub(crate) updates: u64,
     /// Episodes finished.

@@ -347,10 +347,13 @@ impl Trainer {
             self.config.actions().outputs(),
             self.crew.played().map(|played| played.spread),
         );
-        let decisions = self.config.decisions_per_round();
+        let forked: u64 = self.crew.played().map(|played| played.forked).sum();
+        let decisions = self.config.decisions_per_round() + forked;
         self.counters = Counters {
             rounds: before.rounds + 1,
             decisions: before.decisions + decisions,
+            forked: before.forked + forked,
+            validations: before.validations + u64::from(validated.is_some()),
             updates: self.learner.updates(),
             episodes: before.episodes + rollouts.episodes,
             episode_decisions: before.episode_decisions + rollouts.decisions_of_episodes,
@@ -394,8 +397,11 @@ impl Trainer {
         let exploring = config.algorithm == Algorithm::Sac
             && self.counters.decisions < config.rollout.learning_starts;
         let started = self.counters.start_simulations > 0;
-        let rounds = config.rounds_per_validation();
-        let validation_due = self.counters.rounds.is_multiple_of(rounds);
+        let due = self
+            .counters
+            .validations
+            .checked_mul(config.validation.every_decisions);
+        let validation_due = due.is_some_and(|due| self.counters.decisions >= due);
         let mut newest = None;
         if let Learner::Ppo(ppo) = &mut self.learner {
             // The learner first uses the newest decisions, so the policy that collects next is the newest.
@@ -626,6 +632,9 @@ fn take_rollouts(replay: &mut Experience, crew: &Crew) {
     for (index, played) in crew.played().enumerate() {
         for experienced in &played.rollout {
             replay.take(index, experienced);
+        }
+        for pair in &played.pairs {
+            replay.take_pair(index, pair);
         }
     }
 }

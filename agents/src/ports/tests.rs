@@ -1,5 +1,5 @@
 use super::*;
-use crate::replay::{Frame, Replay, ReplayShape, Transition};
+use crate::replay::{Frame, Pair, Replay, ReplayShape, SHIFTED, Transition};
 use bufgym_env::control::{
     ALPHAS, Controller as _, Observation as History, PRIVILEGED, action_index,
 };
@@ -40,6 +40,7 @@ fn replay(ports: usize, outputs: usize) -> Replay {
         streams: 1,
         ports,
         outputs,
+        pairs: 0,
     };
     Replay::new(shape, 2)
 }
@@ -337,6 +338,70 @@ fn idle_ports_teach_nothing() {
     };
     assert_eq!(train(1), train(3), "ports 1 and 3 are idle");
     assert_ne!(train(1), train(2), "port 2 is not");
+}
+
+/// Rewards are noise here, and pairs of forks tell that port 0 gains by a higher action, and port 1 by a lower one.
+/// Port 2 is idle: its differences are large, and teach nothing.
+#[test]
+fn pairs_of_forks_are_enough_to_learn_from() {
+    const BEST: [f32; 3] = [1.0, -1.0, 40.0];
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(4);
+    let ports = PortsConfig {
+        share: 0.0,
+        ..narrow()
+    };
+    let mut sac = PortSac::new(small(), ports, ActionSet::Alpha, 4, &cpu()).unwrap();
+    let shape = ReplayShape {
+        capacity: 4_000,
+        streams: 1,
+        ports: 3,
+        outputs: 1,
+        pairs: 200,
+    };
+    let mut replay = Replay::new(shape, 2);
+    let observation = seen(&mut History::new(3), &[0.2, 0.5, 0.9]);
+    let mut busy = vec![0.0; 3 * PRIVILEGED];
+    (busy[0], busy[PRIVILEGED]) = (0.3, 0.3);
+    let frame = Frame::newest(&observation, &busy);
+    let ports = observation.chunks(OBSERVATION).zip(busy.chunks(PRIVILEGED));
+    let state: Vec<f32> = ports
+        .flat_map(|(seen, busy)| [seen, busy].concat())
+        .collect();
+    for _ in 0..200 {
+        let raw: Vec<f32> = (0..3).map(|_| standard_normal(&mut rng)).collect();
+        replay.start(0, &frame);
+        let noise: Vec<f32> = (0..3).map(|_| standard_normal(&mut rng)).collect();
+        replay.push(0, &transition(raw, noise, frame.clone(), true));
+        let signs: [f32; 3] = std::array::from_fn(|_| (uniform(&mut rng) - 0.5).signum());
+        let side = |side: f32| signs.map(|sign| 0.5 * side * sign);
+        let weights = [[1.0; SHIFTED], [-1.0; SHIFTED]];
+        let gained = |port: usize| SHIFTED as f32 * signs[port] * BEST[port];
+        replay.push_pair(&Pair {
+            state: state.repeat(2 * SHIFTED),
+            actions: [side(1.0).repeat(SHIFTED), side(-1.0).repeat(SHIFTED)].concat(),
+            means: vec![0.0; 2 * SHIFTED * 3],
+            weights: weights.concat(),
+            differences: (0..3).map(gained).collect(),
+        });
+    }
+    let mut batch = Batch::default();
+    let means = |sac: &PortSac| {
+        let mut actor = FastActor::new(&sac.actor_weights());
+        actor.forward(&observation, 3).0.to_vec()
+    };
+    let before = means(&sac);
+    for _ in 0..300 {
+        replay.sample(32, 1, &mut batch);
+        batch
+            .pairs
+            .differences
+            .chunks_mut(3)
+            .for_each(|of| of[2] *= 1e3);
+        sac.update(&batch);
+    }
+    let after = means(&sac);
+    assert!(after[0] > before[0] + 0.2, "{before:?} became {after:?}");
+    assert!(after[1] < before[1] - 0.2, "{before:?} became {after:?}");
 }
 
 /// Where no action has a value, the means stay, however long entropy and temperature are at work.

@@ -37,6 +37,7 @@ fn replay(streams: usize) -> Replay {
         streams,
         ports: PORTS,
         outputs: 1,
+        pairs: 0,
     };
     Replay::new(shape, 1)
 }

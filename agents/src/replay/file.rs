@@ -1,4 +1,4 @@
-//! The file of a replay: header, frames in order, SHA-256 of both.
+//! The file of a replay: header, frames in order, pairs of forks, SHA-256 of all.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{DECIDED, Outcome, Replay, ReplayShape, Stream};
+use super::{DECIDED, Outcome, Pairs, Replay, ReplayShape, Stream, pair_bytes};
 
 const MAGIC: &[u8; 8] = b"BUFGYMRB";
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const DIGEST: usize = 32;
 /// Largest number of bytes that a stream adds to the header.
 const MAX_STREAM: usize = 96;
@@ -47,6 +47,8 @@ struct Header {
     values: usize,
     slots: usize,
     pushed: u64,
+    /// Pairs that are kept, and pairs that there have been.
+    pairs: (usize, u64),
     rng: Xoshiro256PlusPlus,
     /// For each stream: number of frames ever written, first frame that was not handed out, and whether the newest
     /// frame waits for its decision.
@@ -76,6 +78,7 @@ impl Replay {
             values: self.values,
             slots: self.slots,
             pushed: self.pushed,
+            pairs: (self.pairs.slots(), self.pairs.end),
             rng: self.rng.clone(),
             streams: self
                 .streams
@@ -96,6 +99,9 @@ impl Replay {
                 out.write_all(&record)?;
             }
         }
+        for value in self.pairs.data() {
+            out.write_all(&value.to_le_bytes())?;
+        }
         let Hashed { mut inner, hash } = out;
         inner.write_all(&hash.finalize())?;
         inner
@@ -113,8 +119,13 @@ impl Replay {
     pub fn load(path: &Path, shape: ReplayShape) -> Result<Replay, ReplayError> {
         let record = record_size(shape.ports, shape.ports * shape.outputs);
         let records = product(&[shape.slots(), shape.streams, record]);
+        let pairs = product(&[
+            shape.pairs,
+            pair_bytes((shape.ports, shape.ports * shape.outputs)),
+        ]);
         let most = product(&[shape.streams, MAX_STREAM])
             .saturating_add(records)
+            .saturating_add(pairs)
             .saturating_add(MAX_FRAME);
         let bytes = input::read(path, most).map_err(|error| ReplayError::Io {
             path: path.to_owned(),
@@ -146,7 +157,7 @@ fn parse(bytes: &[u8], shape: ReplayShape) -> Result<Replay, &'static str> {
         .ok_or("it does not begin as a replay file does")?;
     let (version, body) = body.split_at_checked(4).ok_or("it is too short")?;
     if version != VERSION.to_le_bytes() {
-        return Err("it has another version than 5");
+        return Err("it has another version than 6");
     }
     if Sha256::digest(&bytes[..bytes.len() - DIGEST]).as_slice() != digest {
         return Err("its checksum does not match: it is truncated or altered");
@@ -165,8 +176,17 @@ fn parse(bytes: &[u8], shape: ReplayShape) -> Result<Replay, &'static str> {
         header.streams.len(),
         header.ports,
         header.values,
+        header.pairs.0,
     );
-    if found != (shape.slots(), shape.streams, shape.ports, values) {
+    if found
+        != (
+            shape.slots(),
+            shape.streams,
+            shape.ports,
+            values,
+            shape.pairs,
+        )
+    {
         return Err("it is of a replay with other workers, ports, actions or capacity");
     }
     restore(&header, body)
@@ -186,11 +206,20 @@ fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
         ..
     } = *header;
     let streams = header.streams.len();
-    if [streams, ports, values, slots].contains(&0)
-        || expected_body(header) != Some(body.len() as u64)
-    {
+    if [streams, ports, values, slots].contains(&0) {
         return Err("its header does not belong to its content");
     }
+    let misfit = "its header does not belong to its content";
+    let (pair_slots, pairs) = header.pairs;
+    let frames = frames_of(header).and_then(|bytes| usize::try_from(bytes).ok());
+    let (body, rest) = frames
+        .and_then(|bytes| body.split_at_checked(bytes))
+        .ok_or(misfit)?;
+    let (words, odd) = rest.as_chunks::<4>();
+    let data = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
+    let pairs = Pairs::restored(pair_slots, (ports, values), pairs, data)
+        .filter(|_| odd.is_empty())
+        .ok_or(misfit)?;
     let mut records = body.chunks_exact(record_size(ports, values));
     let mut streams = Vec::with_capacity(streams);
     let mut held = 0;
@@ -216,6 +245,7 @@ fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
         values,
         slots,
         streams,
+        pairs,
         rng: header.rng.clone(),
         pushed: header.pushed,
         held,
@@ -224,7 +254,7 @@ fn restore(header: &Header, body: &[u8]) -> Result<Replay, &'static str> {
 
 /// Returns the bytes of the frames that the header describes; `None` for numbers that no replay has, so that the sums
 /// below fit.
-fn expected_body(header: &Header) -> Option<u64> {
+fn frames_of(header: &Header) -> Option<u64> {
     if header.ports > MAX_PORTS || header.values > MAX_OUTPUTS * MAX_PORTS {
         return None;
     }

@@ -83,6 +83,7 @@ fn shape(capacity: usize, streams: usize, ports: usize) -> ReplayShape {
         streams,
         ports,
         outputs: OUTPUTS,
+        pairs: 0,
     }
 }
 
@@ -422,4 +423,91 @@ fn of_what_was_overwritten_nothing_is_taken() {
         rollout.decisions()
     );
     assert_eq!(rollout.raw[..width], list[100 - rollout.decisions()].raw());
+}
+
+/// A pair of which every number is `value`.
+fn pair(value: f32) -> Pair {
+    let numbers = |count: usize| vec![value; count];
+    Pair {
+        state: numbers(PAIR_ROWS * PORTS * STATE),
+        actions: numbers(PAIR_ROWS * PORTS * OUTPUTS),
+        means: numbers(PAIR_ROWS * PORTS * OUTPUTS),
+        weights: numbers(PAIR_ROWS),
+        differences: numbers(PORTS),
+    }
+}
+
+/// A replay with transitions for batches, and room for so many pairs.
+fn with_pairs(pairs: usize) -> Replay {
+    let shape = ReplayShape {
+        pairs,
+        ..shape(64, 1, PORTS)
+    };
+    let mut replay = Replay::new(shape, 3);
+    record(&mut replay, 0, &[(30, true)], 1);
+    replay
+}
+
+#[test]
+fn batches_have_pairs_once_there_are_enough_and_the_newest_ones() {
+    let mut replay = with_pairs(100);
+    let mut batch = Batch::default();
+    let values = |replay: &mut Replay, batch: &mut Batch| -> Vec<f32> {
+        let drawn = (0..60).flat_map(|_| {
+            replay.sample(2 * PAIR_ROWS, 1, batch);
+            assert!(batch.pairs.pairs == 0 || batch.pairs.pairs == 2);
+            assert_eq!(batch.pairs.differences.len(), batch.pairs.pairs * PORTS);
+            let whole = batch.pairs.pairs * PAIR_ROWS * PORTS * STATE;
+            assert_eq!(batch.pairs.state.len(), whole);
+            batch.pairs.differences.clone()
+        });
+        drawn.collect()
+    };
+    (0..63_u8).for_each(|value| replay.push_pair(&pair(value.into())));
+    assert!(values(&mut replay, &mut batch).is_empty());
+    (63..150_u8).for_each(|value| replay.push_pair(&pair(value.into())));
+    let drawn = values(&mut replay, &mut batch);
+    let (least, most) = drawn
+        .iter()
+        .fold((f32::MAX, 0.0_f32), |(least, most), &value| {
+            (least.min(value), most.max(value))
+        });
+    assert!(
+        least >= 50.0 && least < 60.0 && most > 140.0,
+        "{least} to {most}"
+    );
+    // Without room nothing is kept.
+    let mut none = with_pairs(0);
+    none.push_pair(&pair(1.0));
+    assert!(values(&mut none, &mut batch).is_empty());
+}
+
+#[test]
+fn pairs_are_saved_and_loaded() {
+    let dir = tempfile::tempdir().unwrap();
+    for count in [3, 130_u8] {
+        let path = dir.path().join(format!("{count}.bin"));
+        let mut replay = with_pairs(100);
+        (0..count).for_each(|value| replay.push_pair(&pair(value.into())));
+        replay.save(&path).unwrap();
+        let shape = ReplayShape {
+            pairs: 100,
+            ..shape(64, 1, PORTS)
+        };
+        let mut loaded = Replay::load(&path, shape).unwrap();
+        let (mut one, mut other) = (Batch::default(), Batch::default());
+        for _ in 0..5 {
+            replay.sample(16, 2, &mut one);
+            loaded.sample(16, 2, &mut other);
+            assert_eq!(one, other);
+            replay.push_pair(&pair(7.0));
+            loaded.push_pair(&pair(7.0));
+        }
+        let fewer = ReplayShape { pairs: 99, ..shape };
+        let error = Replay::load(&path, fewer).unwrap_err().to_string();
+        assert!(
+            error.contains("other workers, ports, actions or capacity"),
+            "{error}"
+        );
+    }
 }

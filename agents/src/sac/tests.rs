@@ -48,6 +48,7 @@ fn batch(outputs: usize, rng: &mut Xoshiro256PlusPlus) -> Samples<PortStates> {
         discounts: numbers([ROWS, 1], rng),
         active: busy.mask.clone(),
         next_active: busy.mask,
+        pairs: None,
     }
 }
 

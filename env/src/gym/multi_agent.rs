@@ -75,6 +75,9 @@ pub trait MultiAgentEnv: Send + Sync {
     /// Statistics of the episode, once it is over. Returns are sums over agents.
     fn episode(&self) -> Option<&EpisodeStats>;
 
+    /// A copy that goes on by itself from this moment: with the same actions, both continue identically, bit for bit.
+    fn fork(&self) -> Box<dyn MultiAgentEnv>;
+
     /// The state at this moment.
     fn snapshot(&self) -> EnvSnapshot;
 

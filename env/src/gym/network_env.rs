@@ -171,7 +171,7 @@ impl<T: ControlTopology> NetworkEnv<T> {
     }
 }
 
-impl<T: ControlTopology> MultiAgentEnv for NetworkEnv<T> {
+impl<T: ControlTopology + 'static> MultiAgentEnv for NetworkEnv<T> {
     fn agents(&self) -> usize {
         self.agents.len()
     }
@@ -221,6 +221,10 @@ impl<T: ControlTopology> MultiAgentEnv for NetworkEnv<T> {
 
     fn episode(&self) -> Option<&EpisodeStats> {
         self.ended.as_ref()
+    }
+
+    fn fork(&self) -> Box<dyn MultiAgentEnv> {
+        Box::new(self.clone())
     }
 
     fn snapshot(&self) -> EnvSnapshot {

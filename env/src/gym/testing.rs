@@ -343,6 +343,10 @@ impl MultiAgentEnv for Relay {
         self.stats.as_ref()
     }
 
+    fn fork(&self) -> Box<dyn MultiAgentEnv> {
+        Box::new(self.clone())
+    }
+
     fn snapshot(&self) -> EnvSnapshot {
         let values = self.actions.iter().flatten();
         EnvSnapshot {

@@ -69,6 +69,7 @@ fn fill_replay(scenario: &Scenario, seed: u64) -> CliResult<Replay> {
         streams: ENVIRONMENTS,
         ports,
         outputs: 1,
+        pairs: 0,
     };
     let mut replay = Replay::new(shape, seed);
     for env in 0..ENVIRONMENTS {

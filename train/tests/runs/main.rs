@@ -111,6 +111,55 @@ fn assert_same_run(a: &Path, b: &Path, rounds: u64) {
     assert_eq!(best(a), best(b));
 }
 
+/// Forks are made at the same decisions and teach the same, whatever the threads and after a resume. Their decisions
+/// count.
+#[test]
+fn a_training_with_forks_is_the_same_for_any_threads_and_after_a_resume() {
+    let root = tempfile::tempdir().unwrap();
+    let config = |name: &str, steps, threads| {
+        let mut config = small(&root.path().join(name), 0);
+        config.budget.steps = Some(steps);
+        config.rollout.threads = threads;
+        config.forks.rate = 0.25;
+        config.forks.kept = 100;
+        config
+    };
+    let whole = run(config("one", 3_000, 1));
+    assert!(whole.decisions >= 3_000 && whole.decisions < 6_000);
+    assert!(whole.decisions > 2 * whole.rounds * ROUND, "forks count");
+    run(config("three", 1_500, 3));
+    let three = root.path().join("three");
+    let options = ResumeOptions {
+        budget: Some(Budget {
+            steps: Some(3_000),
+            minutes: None,
+        }),
+        ..ResumeOptions::default()
+    };
+    let resumed = try_resume(&three, &options).unwrap();
+    let numbers = |summary: &TrainSummary| (summary.rounds, summary.decisions, summary.simulations);
+    assert_eq!(numbers(&whole), numbers(&resumed));
+    assert_eq!(metrics(&root.path().join("one")), metrics(&three));
+    let best = |name: &str| load_actor(&root.path().join(name).join("checkpoints/best")).unwrap();
+    assert_eq!(best("one"), best("three"));
+    let mut without = config("without", 600, 1);
+    without.forks.rate = 0.0;
+    run(without);
+    let last = |name: &str| {
+        let metrics = metrics(&root.path().join(name));
+        metrics
+            .lines()
+            .last()
+            .unwrap()
+            .rsplit(',')
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(last("without"), "0");
+    assert_ne!(last("one"), "0");
+}
+
 #[test]
 fn any_number_of_threads_gives_the_same_run() {
     let root = tempfile::tempdir().unwrap();

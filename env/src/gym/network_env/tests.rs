@@ -264,3 +264,35 @@ fn a_network_is_no_single_switch() {
     let error = NetworkEnv::<LeafSpine>::new(BufferEnvOptions::default()).unwrap_err();
     assert!(error.to_string().contains("topology"), "{error}");
 }
+
+/// Forks with equal actions differ in nothing, and the environment that they come from goes on as if they were not.
+#[test]
+fn forks_with_equal_actions_are_equal() {
+    let mut env = env(&[]);
+    let mut turn = env.reset(Some(3), &PLAIN).unwrap();
+    for _ in 0..5 {
+        let Turn::Agent(agent) = turn else { break };
+        let action = vec![0.3; env.action_space(agent).len()];
+        turn = env.step(&action).unwrap();
+    }
+    assert!(matches!(turn, Turn::Agent(_)), "the episode goes on");
+    let told = |mut fork: Box<dyn MultiAgentEnv>, seed| {
+        let mut rng = stream(seed, "actions", 0);
+        let (mut turn, mut told) = (turn, Vec::new());
+        while let Turn::Agent(agent) = turn {
+            told.push((
+                turn,
+                fork.observation(agent).to_vec(),
+                fork.info(agent).clone(),
+            ));
+            let action = fork.action_space(agent).sample(&mut rng);
+            turn = fork.step(&action).unwrap();
+        }
+        told
+    };
+    let (one, other) = (told(env.fork(), 1), told(env.fork(), 1));
+    assert_eq!(one, other);
+    assert_ne!(one, told(env.fork(), 2));
+    let itself = play(&mut env, turn, 1);
+    assert_eq!(itself[..one.len()], one);
+}

@@ -204,6 +204,10 @@ impl MultiAgentEnv for Broken {
         self.relay.episode()
     }
 
+    fn fork(&self) -> Box<dyn MultiAgentEnv> {
+        self.relay.fork()
+    }
+
     fn snapshot(&self) -> EnvSnapshot {
         let mut snapshot = self.relay.snapshot();
         match (self.fault, &mut snapshot.episode) {
