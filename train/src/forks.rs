@@ -217,7 +217,7 @@ mod tests {
             panic!("there is one switch");
         };
         assert_eq!((*of, pair.weights.len()), (agent, PAIR_ROWS));
-        assert!(decisions as usize >= PAIR_ROWS);
+        assert!(decisions >= PAIR_ROWS as u64);
         assert_eq!(pair.state.len(), PAIR_ROWS * 16 * STATE);
         let (first, second) = pair.actions.split_at(SHIFTED * 16);
         let (means, _) = pair.means.split_at(16);

@@ -473,7 +473,7 @@ fn batches_have_pairs_once_there_are_enough_and_the_newest_ones() {
             (least.min(value), most.max(value))
         });
     assert!(
-        least >= 50.0 && least < 60.0 && most > 140.0,
+        (50.0..60.0).contains(&least) && most > 140.0,
         "{least} to {most}"
     );
     // Without room nothing is kept.

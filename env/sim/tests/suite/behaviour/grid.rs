@@ -153,6 +153,9 @@ impl Hash {
     }
 }
 
+/// Network and transport, with the rows of [`run`].
+type Found = ((usize, usize), Vec<(String, Hash)>);
+
 fn policies() -> Vec<&'static str> {
     let named = policy::catalogue().iter().map(|policy| policy.info.name);
     named.collect()
@@ -212,7 +215,7 @@ fn table() -> String {
         .flat_map(|network| (0..transports.len()).map(move |transport| (network, transport)))
         .collect();
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let found: Vec<((usize, usize), Vec<(String, Hash)>)> = thread::scope(|scope| {
+    let found: Vec<Found> = thread::scope(|scope| {
         let share = |first: usize| {
             let mine: Vec<_> = jobs.iter().skip(first).step_by(threads).copied().collect();
             let transports = &transports;
