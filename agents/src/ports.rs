@@ -263,14 +263,13 @@ impl PortSac {
                 active[place / ports / PAIR_ROWS * ports + place % ports] = 1.0;
             }
         }
-        let differences = shared(&pairs.differences, ports, self.ports.share).zip(&active);
-        let differences = differences.map(|(difference, active)| difference / scale * active);
+        let differences = shared(&pairs.differences, ports, self.ports.share);
         Some(PairSamples {
             seen: self.states(&[], &pairs.state, ports),
             actions: self.tensor(pairs.actions.iter().copied(), actions),
             means: self.tensor(pairs.means.iter().copied(), actions),
             weights: self.tensor(pairs.weights.iter().copied(), [rows, 1]),
-            differences: self.tensor(differences, [pairs.pairs, ports]),
+            differences: self.tensor(differences.map(|of| of / scale), [pairs.pairs, ports]),
             active: self.tensor(active.iter().copied(), [pairs.pairs, ports]),
         })
     }

@@ -626,8 +626,8 @@ impl TrainConfig {
 
     /// Returns about how many simulations a training of so many decisions runs. Counted are the search that it starts
     /// with, the imitation rounds, the episodes, and the validations with DT. Where rewards are measured from the
-    /// unlimited buffer, every episode counts twice. The table at the end is not counted. `None` if only the time ends
-    /// the training.
+    /// unlimited buffer, every episode counts twice. The table at the end is not counted. Decisions of forks
+    /// count as if they were of episodes. `None` if only the time ends the training.
     #[must_use]
     pub fn simulations(&self) -> Option<u64> {
         let steps = self.budget.steps?;

@@ -81,7 +81,7 @@ impl Places {
         let pairs = self.ports.iter().zip(&self.streams);
         let shape = |(&ports, &streams): (&usize, &usize)| {
             let share = |kept: usize| {
-                let own = (kept as u128 * streams as u128).div_ceil(all);
+                let own = kept as u128 * streams as u128 / all;
                 usize::try_from(own).unwrap_or(usize::MAX)
             };
             ReplayShape {

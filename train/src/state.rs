@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `state.json` | counters, configuration, best result, and every worker's random stream and environment (trace and actions, which determine a deterministic simulator) |
 //! | `state.sha256` | checksum of `state.json` |
-//! | `replay.bin` | the replay memory, with its checksum; where switches have different numbers of ports, `replay-1.bin` and so on too |
+//! | `replay.bin` | the replay memory with the pairs of forks, and its checksum; where switches have different numbers of ports, `replay-1.bin` and so on too |
 //! | `sac/` or `ppo/` | weights, optimisers and all else of the learner; `sac.json` or `ppo.json` has the checksums of the others, `sac.sha256` or `ppo.sha256` that of this file |
 //!
 //! So a changed byte in any file is noticed.

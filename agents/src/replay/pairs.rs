@@ -4,6 +4,7 @@
 //! actions of every port are raised in one copy where they are lowered in the other, at random. The difference of
 //! their rewards is the effect of the actions, without most of the noise of the traffic: both have the same.
 
+use bufgym_env::convert::index;
 use bufgym_models::critic::STATE;
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +58,19 @@ pub struct PairBatch {
     pub weights: Vec<f32>,
     /// `[pairs, ports]`
     pub differences: Vec<f32>,
+}
+
+impl PairBatch {
+    /// The parts of the pairs, in their order.
+    fn fields(&mut self) -> [&mut Vec<f32>; 5] {
+        [
+            &mut self.state,
+            &mut self.actions,
+            &mut self.means,
+            &mut self.weights,
+            &mut self.differences,
+        ]
+    }
 }
 
 /// Floats of the parts of a pair, in their order.
@@ -130,7 +144,7 @@ impl Pairs {
         let lengths = fields.map(Vec::len);
         assert_eq!(lengths, parts(self.sizes), "a pair of as many ports");
         let size: usize = lengths.iter().sum();
-        let place = bufgym_env::convert::index(self.end % self.slots as u64) * size;
+        let place = index(self.end % self.slots as u64) * size;
         let room = self.data.len().max(place + size);
         self.data.resize(room, 0.0);
         let mut rest = &mut self.data[place..][..size];
@@ -149,20 +163,8 @@ impl Pairs {
         batch: &mut PairBatch,
         mut draw: impl FnMut(u64) -> u64,
     ) {
-        *batch = PairBatch {
-            pairs: 0,
-            ..std::mem::take(batch)
-        };
-        let fields = [
-            &mut batch.state,
-            &mut batch.actions,
-            &mut batch.means,
-            &mut batch.weights,
-            &mut batch.differences,
-        ];
-        for field in fields {
-            field.clear();
-        }
+        batch.pairs = 0;
+        batch.fields().into_iter().for_each(Vec::clear);
         if self.held() < LEAST_PAIRS.min(self.slots as u64).max(1) {
             return;
         }
@@ -170,16 +172,9 @@ impl Pairs {
         let size: usize = lengths.iter().sum();
         batch.pairs = count;
         for _ in 0..count {
-            let place = bufgym_env::convert::index(draw(self.held())) * size;
+            let place = index(draw(self.held())) * size;
             let mut rest = &self.data[place..][..size];
-            let fields = [
-                &mut batch.state,
-                &mut batch.actions,
-                &mut batch.means,
-                &mut batch.weights,
-                &mut batch.differences,
-            ];
-            for (field, length) in fields.into_iter().zip(lengths) {
+            for (field, length) in batch.fields().into_iter().zip(lengths) {
                 let (part, after) = rest.split_at(length);
                 field.extend_from_slice(part);
                 rest = after;
