@@ -26,6 +26,7 @@ mod rdma;
 mod settings;
 mod sizes;
 mod stack;
+mod transports;
 mod validate;
 mod workloads;
 
@@ -43,8 +44,8 @@ pub use fabric::Tier;
 pub use kinds::{
     AckClass, Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowEnd, FlowPriority,
     HostQueue, HyStartRule, LosslessRules, Marking, PfcMode, Recovery, Scheduler, SlowdownBase,
-    SpineBuffer, SpinePool, TcpRules, TopologyKind, Traffic, TransportKind, TransportVariant,
-    UnknownName, Unscheduled, Watchdog, Workload,
+    SpineBuffer, SpinePool, TcpRules, TopologyKind, Traffic, TransportVariant, UnknownName,
+    Unscheduled, Watchdog, Workload,
 };
 pub(crate) use lossless::MAX_SACK_BLOCKS;
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
@@ -53,6 +54,9 @@ pub use queues::{AckQueue, NoQueue, NotPerQueue, PerQueue};
 pub use range::{RangeF64, RangeParseError, RangeU32};
 pub use settings::Setting;
 pub use sizes::{SizeDistribution, SizeError};
+pub use transports::TransportKind;
+use transports::transport_names;
+pub(crate) use transports::transports;
 pub use workloads::{Sizes, WorkloadError, Workloads};
 
 /// Largest size of a flow, bytes: 1 TB.
@@ -106,7 +110,7 @@ settings! {
         syn_bytes: u32 = 64, "bytes of a SYN or SYN-ACK on the wire";
         /// These bytes take time on the line but no space in the buffer.
         overhead_bytes: u32 = 0, "preamble and gap per packet, on the line only, bytes";
-        transport: TransportKind = TransportKind::NewReno, "newreno | cubic | dctcp | cubic-ns3 | linux | linux-dctcp | powertcp | theta-powertcp | timely | hpcc | dcqcn | dcqcn:preset=reverie | powertcp-rdma";
+        transport: TransportKind = TransportKind::NewReno, transport_names!();
         /// In-cast flows are those that start as a group. `None`, written `"same"`, means `transport`.
         incast_transport: Option<TransportKind> = None, "transport of in-cast flows, or same";
         /// In a CSV file these flows have the kind `second`. `None`, written `"same"`, means
@@ -454,9 +458,8 @@ impl Scenario {
     /// DCQCN answers marks, other transports with a rate do not; if no flow does, nothing is marked.
     pub fn mark_threshold_bytes(&self) -> Option<u64> {
         let answers = |kind: &TransportKind| match self.ecn_capable {
-            _ if kind.is_rdma() => kind.is_dcqcn(),
-            EcnCapable::All => !kind.sets_rate(),
-            EcnCapable::Dctcp => kind.is_dctcp(),
+            EcnCapable::Dctcp if !kind.is_rdma() => kind.is_dctcp(),
+            _ => kind.answers_marks(),
         };
         if !self.transports().iter().any(answers) || self.marking == Marking::RedAtDequeue {
             return None;

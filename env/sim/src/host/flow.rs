@@ -1,10 +1,12 @@
 //! State of a flow.
 
+use super::{Hosts, labels};
 use crate::convert::index;
 use crate::engine::packet::PacketQueue;
+use crate::engine::topology::Topology;
 use crate::scenario::MAX_WINDOW;
 use crate::traffic::{FlowSpec, Trace, TraceError, host_number};
-use crate::transport::{Receiver, Sender, Settings};
+use crate::transport::{OwnControl, Receiver, Sender, Settings};
 use crate::units::Time;
 
 /// Both ends of a flow, in two cache lines. The first has the fields that the delivery of data uses, the
@@ -40,10 +42,7 @@ impl Flow {
             false => *settings,
         };
         if preconnected && spec.query >= 0 {
-            // The window allows the whole answer at once.
-            let window = spec.size / u64::from(settings.mss) + 1;
-            let most = u64::from(MAX_WINDOW / settings.mss);
-            settings.initial_window = u32::try_from(window.min(most)).unwrap_or(1);
+            settings.initial_window = connected_window(spec.size, &settings);
         }
         Flow {
             in_network: 0,
@@ -61,6 +60,19 @@ impl Flow {
         }
     }
 
+    /// Replaces the congestion control of a TCP flow that has not started; `connected` if it begins with the window
+    /// of a connection that exists already.
+    fn set_transport(&mut self, control: &dyn OwnControl, connected: bool, settings: &Settings) {
+        if self.is_rdma() {
+            return;
+        }
+        let mut settings = *settings;
+        if connected {
+            settings.initial_window = connected_window(self.sender.size(&settings), &settings);
+        }
+        self.sender.set_congestion(control, &settings);
+    }
+
     /// Returns true if the flow uses RDMA.
     #[inline(always)]
     pub(super) fn is_rdma(&self) -> bool {
@@ -74,6 +86,13 @@ impl Flow {
             None => self.receiver.next_expected(),
         }
     }
+}
+
+/// Returns the initial window of a connection that exists already, segments: it allows the whole answer at once.
+fn connected_window(bytes: u64, settings: &Settings) -> u32 {
+    let window = bytes / u64::from(settings.mss) + 1;
+    let most = u64::from(MAX_WINDOW / settings.mss);
+    u32::try_from(window.min(most)).unwrap_or(1)
 }
 
 /// Stage of a flow: its position among the active flows while it is active, then the time of its
@@ -118,6 +137,18 @@ pub(super) struct Roster {
     entries: Vec<Entry>,
     /// Positions in the trace; empty if the trace has the same order.
     places: Vec<u32>,
+}
+
+impl<T: Topology> Hosts<T> {
+    /// Replaces the congestion control of all TCP flows, before the run.
+    pub(crate) fn set_transport(&mut self, control: &dyn OwnControl) {
+        self.settings.paced |= control.boxed().pacer().is_some();
+        self.labels |= labels::are_needed(&self.settings) || control.reads_telemetry();
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            let connected = self.preconnected && self.roster.query(index) >= 0;
+            flow.set_transport(control, connected, &self.settings);
+        }
+    }
 }
 
 /// Returns the flows of a trace in the order of their starts. If `preconnected`, those of queries have the

@@ -31,7 +31,7 @@ use crate::switch::{
     SwitchCounters, SwitchSettings,
 };
 use crate::traffic::{Trace, TraceError};
-use crate::transport::Settings;
+use crate::transport::{OwnControl, Settings};
 use crate::units::Time;
 
 /// Why a simulation cannot be built.
@@ -198,22 +198,11 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
         trace: &Trace,
         topology: T,
         capacity: impl Fn(&Scenario) -> u64,
-        policy: impl FnMut(SwitchId, &Scenario) -> Result<P, PolicyParseError>,
-    ) -> Result<Self, SimError> {
-        let settings = Settings::from_scenario(scenario);
-        Simulator::with_settings(scenario, settings, trace, topology, capacity, policy)
-    }
-
-    pub(super) fn with_settings(
-        scenario: &Scenario,
-        settings: Settings,
-        trace: &Trace,
-        topology: T,
-        capacity: impl Fn(&Scenario) -> u64,
         mut policy: impl FnMut(SwitchId, &Scenario) -> Result<P, PolicyParseError>,
     ) -> Result<Self, SimError> {
         scenario.validate()?;
         trace.validate(scenario.ports)?;
+        let settings = Settings::from_scenario(scenario);
         check_network(scenario, &topology)?;
         let propagation = scenario.propagation();
         let mut switches = topology.per_switch(|id| {
@@ -303,6 +292,22 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
         let mut switches = self.switches.as_ref().iter();
         self.loses_enqueued = switches.any(Switch::loses_enqueued);
         Ok(self)
+    }
+
+    /// Replaces the congestion control of all TCP flows; to be called before the run. Every flow begins with a clone
+    /// of `control`. Loss recovery, acknowledgements and everything else stay as the scenario has them.
+    ///
+    /// `examples/own_transport.rs` is a whole program.
+    #[must_use]
+    pub fn with_transport(mut self, scenario: &Scenario, control: impl OwnControl) -> Self {
+        let topology = self.hosts.topology();
+        if control.reads_telemetry() {
+            for switch in self.switches.as_mut() {
+                switch.measure(meters(scenario, topology, switch.id(), &self.engine.links));
+            }
+        }
+        self.hosts.set_transport(&control);
+        self
     }
 
     /// Replaces the observer; to be called before the run.

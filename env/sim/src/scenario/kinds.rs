@@ -71,6 +71,8 @@ macro_rules! named {
     };
 }
 
+pub(super) use named;
+
 named! {
     /// Kinds of networks.
     TopologyKind {
@@ -168,38 +170,6 @@ named! {
         /// The longest round trip of a packet without headers and the time of the flow on the line of
         /// a host, that of RDMA with headers (Reverie, NSDI 2024).
         Reverie = "reverie",
-    }
-}
-
-named! {
-    /// Congestion control of every sender.
-    TransportKind {
-        /// NewReno; with SACK the recovery is that of RFC 6675 and RFC 6937.
-        NewReno = "newreno",
-        /// CUBIC (RFC 9438).
-        Cubic = "cubic",
-        /// CUBIC as in TcpCubic of ns-3 3.37, for comparing the simulators.
-        CubicNs3 = "cubic-ns3",
-        /// DCTCP (RFC 8257); the switch marks packets.
-        Dctcp = "dctcp",
-        /// CUBIC with RACK-TLP, delayed and quick acknowledgements and HyStart, as Linux has them.
-        Linux = "linux",
-        /// DCTCP with the same additions as `linux`.
-        LinuxDctcp = "linux-dctcp",
-        /// PowerTCP (NSDI 2022), from telemetry.
-        PowerTcp = "powertcp",
-        /// θ-PowerTCP (NSDI 2022), from round-trip times.
-        ThetaPowerTcp = "theta-powertcp",
-        /// TIMELY (SIGCOMM 2015), from round-trip times.
-        Timely = "timely",
-        /// HPCC (SIGCOMM 2019), from telemetry.
-        Hpcc = "hpcc",
-        /// RDMA with DCQCN (SIGCOMM 2015), from marks.
-        Dcqcn = "dcqcn",
-        /// RDMA with the DCQCN that Reverie (NSDI 2024) was evaluated with.
-        DcqcnReverie = "dcqcn:preset=reverie",
-        /// RDMA with PowerTCP (NSDI 2022), from telemetry, as Reverie was evaluated with.
-        PowerTcpRdma = "powertcp-rdma",
     }
 }
 

@@ -391,7 +391,7 @@ macro_rules! settings {
     (
         $(#[$attribute:meta])*
         pub struct Scenario {
-            $($(#[$doc:meta])* $field:ident: $type:ty = $default:expr, $meaning:literal;)+
+            $($(#[$doc:meta])* $field:ident: $type:ty = $default:expr, $meaning:expr;)+
         }
     ) => {
         $(#[$attribute])*

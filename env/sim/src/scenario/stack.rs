@@ -14,42 +14,6 @@ pub(crate) struct Stack {
     pub(crate) hystart: bool,
 }
 
-impl TransportKind {
-    /// Returns true if the transport stands for the combination of an operating system.
-    pub fn is_combination(self) -> bool {
-        matches!(self, TransportKind::Linux | TransportKind::LinuxDctcp)
-    }
-
-    /// Returns true if the congestion control is DCTCP, which needs a switch that marks.
-    pub fn is_dctcp(self) -> bool {
-        matches!(self, TransportKind::Dctcp | TransportKind::LinuxDctcp)
-    }
-
-    /// Returns true if the transport is RDMA: packets leave at a rate, losses are repaired with
-    /// go-back-N.
-    pub fn is_rdma(self) -> bool {
-        self.is_dcqcn() || self == TransportKind::PowerTcpRdma
-    }
-
-    /// Returns true if the congestion control is DCQCN, which needs a switch that marks.
-    pub fn is_dcqcn(self) -> bool {
-        matches!(self, TransportKind::Dcqcn | TransportKind::DcqcnReverie)
-    }
-
-    /// Returns true if the congestion control of a transport other than RDMA sets a rate, at which
-    /// packets leave. It answers neither losses nor marks.
-    pub fn sets_rate(self) -> bool {
-        use TransportKind::{Hpcc, PowerTcp, ThetaPowerTcp, Timely};
-        matches!(self, PowerTcp | ThetaPowerTcp | Timely | Hpcc)
-    }
-
-    /// Returns true if the congestion control reads telemetry of the switches.
-    pub fn reads_telemetry(self) -> bool {
-        use TransportKind::{Hpcc, PowerTcp, PowerTcpRdma};
-        matches!(self, PowerTcp | Hpcc | PowerTcpRdma)
-    }
-}
-
 impl Scheduler {
     /// Returns true if queues have weights.
     pub fn has_weights(self) -> bool {

@@ -346,10 +346,6 @@ impl Scenario {
             let problem = "must be 1 where recovery is ns3";
             return check.invalid("delayed_ack", self.delayed_ack, problem);
         }
-        if self.transport == TransportKind::CubicNs3 && self.recovery != Recovery::Ns3 {
-            let problem = "cubic-ns3 belongs to recovery ns3; must be cubic otherwise";
-            return check.invalid("transport", self.transport, problem);
-        }
         check.within("quick_acks", u64::from(self.quick_acks), 0, 255)?;
         if self.quick_acks > 0 && self.stack().delayed_ack == 1 {
             let problem = "must be 0 where delayed_ack is 1: every segment is acknowledged at once";
@@ -430,6 +426,7 @@ impl Scenario {
             1_000_000,
         )?;
         for (field, kind) in [
+            ("transport", Some(self.transport)),
             ("incast_transport", self.incast_transport),
             ("second_transport", self.second_transport),
         ] {
@@ -440,7 +437,7 @@ impl Scenario {
                     "linux and linux-dctcp stand for both ends of all flows; must be same";
                 return check.invalid(field, kind, problem);
             }
-            if kind == TransportKind::CubicNs3 && self.recovery != Recovery::Ns3 {
+            if kind.needs_ns3() && self.recovery != Recovery::Ns3 {
                 let problem = "cubic-ns3 belongs to recovery ns3; must be cubic otherwise";
                 return check.invalid(field, kind, problem);
             }

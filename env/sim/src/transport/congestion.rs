@@ -1,168 +1,161 @@
-//! The congestion controls as one enum, without dynamic dispatch on the packet path.
+//! Congestion controls: the rules by which a flow's window, or its rate, follows what its acknowledgements tell.
+//!
+//! Each is one file of this folder and one line of the table of [transports](crate::scenario::TransportKind).
 
-use super::{
-    Acked, CongestionControl, Cubic, CubicNs3, Dcqcn, DcqcnReverie, Dctcp, DctcpNs3, Hpcc, NewReno,
-    Pacer, PowerTcp, PowerTcpRdma, Settings, ThetaPowerTcp, Timely, TransportKind, Window,
-};
+mod any;
+mod cubic;
+mod cubic_ns3;
+mod dcqcn;
+mod dctcp;
+mod hpcc;
+mod hystart;
+mod hystart_linux;
+mod newreno;
+mod pacer;
+mod powertcp;
+mod powertcp_rdma;
+mod rate;
+mod theta_powertcp;
+mod timely;
+
+use super::{PathRecords, Settings};
 use crate::units::Time;
 
-/// The congestion control of one flow. Variants with state are boxed, so that it takes eight bytes in
-/// every flow.
-#[derive(Clone, Debug)]
-pub(crate) enum Congestion {
-    NewReno(NewReno),
-    Stateful(Box<Stateful>),
+pub(crate) use any::Congestion;
+pub use any::OwnControl;
+pub use cubic::Cubic;
+pub use cubic_ns3::CubicNs3;
+pub use dcqcn::{Dcqcn, DcqcnReverie};
+pub use dctcp::Dctcp;
+pub use hpcc::Hpcc;
+pub use newreno::NewReno;
+pub use pacer::Pacer;
+pub use powertcp::PowerTcp;
+pub use powertcp_rdma::PowerTcpRdma;
+pub use theta_powertcp::ThetaPowerTcp;
+pub use timely::Timely;
+
+/// The congestion window of one flow, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// Congestion window, bytes.
+    pub cwnd: u32,
+    /// Slow-start threshold, bytes.
+    pub ssthresh: u32,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) enum Stateful {
-    Cubic(Cubic),
-    CubicNs3(CubicNs3),
-    Dctcp(Dctcp),
-    DctcpNs3(DctcpNs3),
-    /// Boxed, because the records of a path would make all flows larger.
-    PowerTcp(Box<PowerTcp>),
-    ThetaPowerTcp(ThetaPowerTcp),
-    Timely(Timely),
-    Hpcc(Box<Hpcc>),
-    Dcqcn(Dcqcn),
-    DcqcnReverie(DcqcnReverie),
-    PowerTcpRdma(Box<PowerTcpRdma>),
-    #[cfg(test)]
-    ConstantRate(super::testing::ConstantRate),
-}
-
-impl Congestion {
-    pub(crate) fn new(settings: &Settings) -> Congestion {
-        #[cfg(test)]
-        if settings.constant_rate {
-            return Congestion::Stateful(Box::new(Stateful::ConstantRate(Default::default())));
-        }
-        Congestion::Stateful(Box::new(match settings.transport {
-            TransportKind::NewReno => return Congestion::NewReno(NewReno),
-            TransportKind::Cubic | TransportKind::Linux => Stateful::Cubic(Cubic::new(settings)),
-            TransportKind::CubicNs3 => Stateful::CubicNs3(CubicNs3::default()),
-            TransportKind::Dctcp if settings.is_ns3() => Stateful::DctcpNs3(DctcpNs3::default()),
-            TransportKind::Dctcp | TransportKind::LinuxDctcp => Stateful::Dctcp(Dctcp::default()),
-            TransportKind::PowerTcp => Stateful::PowerTcp(Box::new(PowerTcp::new(settings))),
-            TransportKind::ThetaPowerTcp => Stateful::ThetaPowerTcp(ThetaPowerTcp::new(settings)),
-            TransportKind::Timely => Stateful::Timely(Timely::new(settings)),
-            TransportKind::Hpcc => Stateful::Hpcc(Box::new(Hpcc::new(settings))),
-            TransportKind::Dcqcn => Stateful::Dcqcn(Dcqcn::new(settings)),
-            TransportKind::DcqcnReverie => Stateful::DcqcnReverie(DcqcnReverie::new(settings)),
-            TransportKind::PowerTcpRdma => {
-                Stateful::PowerTcpRdma(Box::new(PowerTcpRdma::new(settings)))
-            }
-        }))
-    }
-
-    /// Returns true if it sets a rate and is not one of RDMA; losses then leave the window unchanged.
-    pub(super) fn sets_rate(&self) -> bool {
-        let Congestion::Stateful(state) = self else {
-            return false;
-        };
-        matches!(
-            **state,
-            Stateful::PowerTcp(_)
-                | Stateful::ThetaPowerTcp(_)
-                | Stateful::Timely(_)
-                | Stateful::Hpcc(_)
-        )
-    }
-
-    /// Returns true if it reads the telemetry records that switches write into packets.
-    pub(super) fn reads_telemetry(&self) -> bool {
-        let Congestion::Stateful(state) = self else {
-            return false;
-        };
-        matches!(
-            **state,
-            Stateful::PowerTcp(_) | Stateful::Hpcc(_) | Stateful::PowerTcpRdma(_)
-        )
-    }
-
-    /// Returns the transport if it is one of RDMA.
-    pub(super) fn rdma(&self) -> Option<TransportKind> {
-        let Congestion::Stateful(state) = self else {
-            return None;
-        };
-        match **state {
-            Stateful::Dcqcn(_) => Some(TransportKind::Dcqcn),
-            Stateful::DcqcnReverie(_) => Some(TransportKind::DcqcnReverie),
-            Stateful::PowerTcpRdma(_) => Some(TransportKind::PowerTcpRdma),
-            _ => None,
-        }
-    }
-
-    /// Returns true if it is DCTCP, that of ns-3 or the other one.
-    pub(super) fn is_dctcp(&self) -> bool {
-        let Congestion::Stateful(state) = self else {
-            return false;
-        };
-        matches!(**state, Stateful::Dctcp(_) | Stateful::DctcpNs3(_))
-    }
-
-    /// Returns true if it is the DCTCP of ns-3.
-    pub(super) fn is_dctcp_ns3(&self) -> bool {
-        matches!(self, Congestion::Stateful(state) if matches!(**state, Stateful::DctcpNs3(_)))
-    }
-}
-
-macro_rules! each {
-    ($any:expr, $congestion:ident => $body:expr) => {
-        match $any {
-            Congestion::NewReno($congestion) => $body,
-            Congestion::Stateful(state) => match &mut **state {
-                Stateful::Cubic($congestion) => $body,
-                Stateful::CubicNs3($congestion) => $body,
-                Stateful::Dctcp($congestion) => $body,
-                Stateful::DctcpNs3($congestion) => $body,
-                Stateful::PowerTcp($congestion) => $body,
-                Stateful::ThetaPowerTcp($congestion) => $body,
-                Stateful::Timely($congestion) => $body,
-                Stateful::Hpcc($congestion) => $body,
-                Stateful::Dcqcn($congestion) => $body,
-                Stateful::DcqcnReverie($congestion) => $body,
-                Stateful::PowerTcpRdma($congestion) => $body,
-                #[cfg(test)]
-                Stateful::ConstantRate($congestion) => $body,
-            },
-        }
-    };
-}
-
-impl CongestionControl for Congestion {
+impl Window {
+    /// Returns true if the flow is in slow start (RFC 5681 §3.1).
     #[inline]
-    fn observe(&mut self, window: &mut Window, acked: &Acked, settings: &Settings) {
-        each!(self, congestion => congestion.observe(window, acked, settings));
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
     }
 
+    /// Adds `bytes`, up to [`Settings::window_cap`].
     #[inline]
-    fn on_ack(&mut self, window: &mut Window, acked: &Acked, settings: &Settings) {
-        each!(self, congestion => congestion.on_ack(window, acked, settings));
+    pub fn grow(&mut self, bytes: u32, settings: &Settings) {
+        self.cwnd = self.cwnd.saturating_add(bytes).min(settings.window_cap);
     }
 
-    fn ssthresh(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32 {
-        each!(self, congestion => congestion.ssthresh(window, flight, settings))
+    /// Grows in slow start: by one segment for each of the `segments` that an acknowledgement
+    /// acknowledges, up to [`Settings::slow_start_limit`]. Only the first may take the window beyond
+    /// the threshold.
+    #[inline]
+    pub fn grow_in_slow_start(&mut self, segments: u32, settings: &Settings) {
+        let mut growth = settings.mss;
+        if settings.slow_start_limit > 1 {
+            let room = (self.ssthresh - self.cwnd).max(settings.mss);
+            growth = growth
+                .saturating_mul(segments.clamp(1, settings.slow_start_limit))
+                .min(room);
+        }
+        self.grow(growth, settings);
     }
 
+    /// Sets the window after a timeout.
+    pub(super) fn restart(&mut self, cwnd: u32, settings: &Settings) {
+        self.cwnd = cwnd.min(settings.window_cap);
+        if !settings.slow_start {
+            self.ssthresh = self.ssthresh.min(self.cwnd);
+        }
+    }
+}
+
+/// Information that congestion control gets from an acknowledgement.
+#[derive(Clone, Copy, Debug)]
+pub struct Acked<'a> {
+    /// Number of segments that it newly acknowledges, cumulatively.
+    pub segments: u32,
+    /// First segment not yet acknowledged.
+    pub una: u32,
+    /// First segment not yet sent.
+    pub next: u32,
+    /// Time of arrival.
+    pub now: Time,
+    /// Measured round-trip time; `None` after a retransmission (RFC 6298 §3).
+    pub rtt: Option<Time>,
+    /// Time since the acknowledged segment was sent. Timestamps tell a retransmission from the original
+    /// segment.
+    pub elapsed: Time,
+    /// Smoothed round-trip time; zero before the first measurement.
+    pub smoothed_rtt: Time,
+    /// True if it echoes an ECN mark (ECN-Echo, RFC 3168 §6.1).
+    pub marked: bool,
+    /// Telemetry records that switches have written into the acknowledged segment, if any.
+    pub path: Option<&'a PathRecords>,
+}
+
+/// Rules by which a window grows and shrinks. The sender detects losses and retransmits.
+///
+/// One of your own runs in all TCP flows of a simulation with `Simulator::with_transport` (module `network`).
+pub trait CongestionControl {
+    /// Returns the window of a new connection: by default the initial window of the settings (RFC 6928), in slow
+    /// start.
+    fn initial_window(&self, settings: &Settings) -> Window {
+        Window {
+            cwnd: (settings.initial_window * settings.mss).min(settings.window_cap),
+            ssthresh: if settings.slow_start { u32::MAX } else { 0 },
+        }
+    }
+
+    /// Returns true if it reads the telemetry that switches write into its packets ([`Acked::path`]).
+    fn reads_telemetry(&self) -> bool {
+        false
+    }
+
+    /// Observes an acknowledgement before the sender reacts to it. The sender calls it in every
+    /// state, loss recovery included.
+    fn observe(&mut self, _window: &mut Window, _acked: &Acked<'_>, _settings: &Settings) {}
+
+    /// Grows the window after an acknowledgement of new data outside fast recovery.
+    fn on_ack(&mut self, window: &mut Window, acked: &Acked<'_>, settings: &Settings);
+
+    /// Returns the slow-start threshold after a loss, bytes; `flight` is the outstanding data, bytes.
+    fn ssthresh(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32;
+
+    /// Returns the window after a mark, bytes. The sender asks at most once per window of data. By default
+    /// a mark has the effect of a loss (RFC 3168 §5).
     fn window_after_mark(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32 {
-        each!(self, congestion => congestion.window_after_mark(window, flight, settings))
+        self.ssthresh(window, flight, settings)
     }
 
+    /// Returns the flow's pacer, if the congestion control sets a rate, at which segments then leave within the
+    /// window.
     fn pacer(&mut self) -> Option<&mut Pacer> {
-        each!(self, congestion => congestion.pacer())
+        None
     }
 
-    fn advance(&mut self, now: Time, settings: &Settings) -> Time {
-        each!(self, congestion => congestion.advance(now, settings))
+    /// Brings a rate that changes with time up to `_now`. Returns the time of the next such change, if no
+    /// acknowledgement arrives before; [`Time::MAX`] if there is none.
+    fn advance(&mut self, _now: Time, _settings: &Settings) -> Time {
+        Time::MAX
     }
 
-    fn on_departure(&mut self, bytes: u32, now: Time, settings: &Settings) {
-        each!(self, congestion => congestion.on_departure(bytes, now, settings));
-    }
+    /// Called when a packet of the flow with this number of bytes on the wire begins to leave its host;
+    /// RDMA only.
+    fn on_departure(&mut self, _bytes: u32, _now: Time, _settings: &Settings) {}
 
-    fn on_timeout(&mut self, now: Time, next: u32) {
-        each!(self, congestion => congestion.on_timeout(now, next));
-    }
+    /// Called when the retransmission timer expires, after [`ssthresh`](CongestionControl::ssthresh).
+    /// `_next` is the first segment not yet sent.
+    fn on_timeout(&mut self, _now: Time, _next: u32) {}
 }

@@ -13,9 +13,7 @@ mod rack;
 use super::pool::Pool;
 use super::rtt::RttEstimator;
 use super::scoreboard::Outstanding;
-use super::{
-    Acked, Congestion, CongestionControl, PathRecords, Settings, TransportKind, Window, rate,
-};
+use super::{Acked, Congestion, CongestionControl, OwnControl, PathRecords, Settings, Window};
 use crate::transport::sack::SackBlocks;
 use crate::units::Time;
 
@@ -82,35 +80,29 @@ pub(crate) struct Sender {
     recovery: Option<Box<LossRecovery>>,
 }
 
-fn initial_window(settings: &Settings) -> Window {
-    if settings.transport.is_rdma() {
-        return rate::rdma_window(settings);
-    }
-    if settings.transport.sets_rate() {
-        return rate::initial_window(settings);
-    }
-    Window {
-        cwnd: (settings.initial_window * settings.mss).min(settings.window_cap),
-        ssthresh: if settings.slow_start { u32::MAX } else { 0 },
-    }
-}
-
 impl Sender {
     /// Returns a sender of `bytes` payload bytes, with the initial window.
     pub(crate) fn new(bytes: u64, settings: &Settings) -> Sender {
         let mss = u64::from(settings.mss);
         let segments = bytes.div_ceil(mss);
         let last_payload = bytes - (segments - 1) * mss;
+        let congestion = Congestion::new(settings);
         Sender {
             sent: Outstanding::default(),
-            window: initial_window(settings),
+            window: congestion.initial_window(settings),
             rtt: RttEstimator::new(settings),
             last_payload: u16::try_from(last_payload).expect("segments have less than 64 KiB"),
             segments: u32::try_from(segments).expect("flows with more segments are refused"),
             deadline: Time::MAX,
-            congestion: Congestion::new(settings),
+            congestion,
             recovery: None,
         }
+    }
+
+    /// Replaces the congestion control of a flow that has not started.
+    pub(crate) fn set_congestion(&mut self, control: &dyn OwnControl, settings: &Settings) {
+        self.congestion = Congestion::own(control);
+        self.window = self.congestion.initial_window(settings);
     }
 
     /// Returns when the next timer of the flow expires; [`Time::MAX`] while all are off.
@@ -220,7 +212,7 @@ impl Sender {
         }
         if settings.linux_rules && !ack.retransmission {
             // The SYN-ACK answers the first SYN (`tcp_try_undo_spurious_syn`).
-            self.window = initial_window(settings);
+            self.window = self.congestion.initial_window(settings);
         }
         self.rtt.sample(ack.now - ack.stamp);
     }
@@ -345,12 +337,7 @@ impl Sender {
 
     /// Returns true if the sender repairs losses with go-back-N.
     pub(crate) fn is_rdma(&self) -> bool {
-        self.rdma().is_some()
-    }
-
-    /// Returns the transport if it is one of RDMA.
-    pub(crate) fn rdma(&self) -> Option<TransportKind> {
-        self.congestion.rdma()
+        self.congestion.is_rdma()
     }
 
     /// Returns true if the sender sets a rate and reacts to neither marks nor losses.

@@ -1,7 +1,8 @@
 //! Tail loss probes: one more segment if the end of a flight may be lost. Its acknowledgement shows the
 //! losses before the retransmission timer expires (RFC 8985 §7).
 
-use super::{FALLBACK_FACTOR, Settings};
+use super::Settings;
+use super::settings::FALLBACK_FACTOR;
 use crate::units::Time;
 
 /// The probe of a flow that is in flight, at most one.

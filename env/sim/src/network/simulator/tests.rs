@@ -380,24 +380,12 @@ proptest! {
 #[test]
 fn a_paced_flow_takes_the_time_of_its_rate() {
     let scenario = Scenario::default();
-    let settings = Settings {
-        paced: true,
-        constant_rate: true,
-        ..Settings::from_scenario(&scenario)
-    };
     let (segments, mss) = (50, u64::from(scenario.mss));
     let trace = trace(vec![flow(0, 1, 0, 0, segments * mss)]);
     let policy = PolicySpec::baseline().build(&scenario).unwrap();
-    let topology = OneSwitch { ports: 16 };
-    let mut simulator = Simulator::with_settings(
-        &scenario,
-        settings,
-        &trace,
-        topology,
-        |at| at.buffer_bytes,
-        |_, _| Ok(policy.clone()),
-    )
-    .unwrap();
+    let mut simulator = Simulator::new(&scenario, &trace, policy)
+        .unwrap()
+        .with_transport(&scenario, ConstantRate::default());
     let outcome = simulator.run();
     let gap = ConstantRate::RATE.transmission_time(scenario.full_packet_bytes());
     let packet = scenario

@@ -12,7 +12,7 @@
 mod sending;
 
 use super::loss_recovery::{LossRecovery, Phase};
-use super::{Ack, Sender, initial_window};
+use super::{Ack, Sender};
 use crate::convert::{lower_u32, whole_i64};
 use crate::transport::pool::Pool;
 use crate::transport::ranges::RangeSet;
@@ -217,7 +217,7 @@ impl Sender {
     /// Takes a SYN-ACK; a repeated one resets the window.
     pub(super) fn on_handshake_as_ns3(&mut self, ack: &Ack<'_>, again: bool, settings: &Settings) {
         if again {
-            self.window = initial_window(settings);
+            self.window = self.congestion.initial_window(settings);
         } else {
             self.rtt.sample_in_ms(ack.stamp, ack.now);
         }

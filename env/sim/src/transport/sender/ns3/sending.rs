@@ -44,7 +44,7 @@ impl Sender {
     fn acked(&self, recovery: &LossRecovery, segments: u32, progress: &Progress) -> Acked<'static> {
         let acked = self.acked_in_order(segments, progress);
         Acked {
-            next: if self.congestion.is_dctcp_ns3() {
+            next: if self.congestion.is_dctcp() {
                 recovery.ns3.next_sent
             } else {
                 acked.next

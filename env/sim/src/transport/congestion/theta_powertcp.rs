@@ -1,9 +1,10 @@
 //! θ-PowerTCP (Addanki, Michel and Schmid, NSDI 2022): PowerTCP from round-trip times, for switches that
 //! write no telemetry.
 
+use super::Pacer;
 use super::powertcp::{GAMMA, LEAST_POWER, additive_increase};
-use super::rate::{PacedWindow, RoundTrips, Smoothed};
-use super::{Acked, CongestionControl, Pacer, Settings, TransportVariant, Window};
+use super::rate::{self, PacedWindow, RoundTrips, Smoothed};
+use crate::transport::{Acked, CongestionControl, Settings, TransportVariant, Window};
 use crate::units::Time;
 
 /// Weight of the new window in the ns-3 code if the power is not low.
@@ -63,6 +64,10 @@ impl ThetaPowerTcp {
 }
 
 impl CongestionControl for ThetaPowerTcp {
+    fn initial_window(&self, settings: &Settings) -> Window {
+        rate::initial_window(settings)
+    }
+
     /// Implements Algorithm 2.
     fn observe(&mut self, window: &mut Window, acked: &Acked<'_>, settings: &Settings) {
         if self.round_trips.is_over(acked) {
@@ -95,8 +100,8 @@ impl CongestionControl for ThetaPowerTcp {
 mod tests {
     use super::*;
     use crate::scenario::TransportKind;
-    use crate::transport::rate::initial_window;
-    use crate::transport::rate::tests::settings;
+    use crate::transport::congestion::rate::initial_window;
+    use crate::transport::congestion::rate::tests::settings;
     use crate::transport::testing::acked;
 
     /// Returns the windows after acknowledgements of round trips, which are given by duration and end, both in

@@ -1,8 +1,8 @@
 //! CUBIC as in TcpCubic of ns-3 3.37, for comparison of the simulators: Linux's integer counting,
 //! HyStart by packet trains and by delay, no Reno-friendly region.
 
-use super::{Acked, CongestionControl, Settings, Window};
 use crate::convert::floor_u32;
+use crate::transport::{Acked, CongestionControl, Settings, Window};
 use crate::units::Time;
 
 const C: f64 = 0.4;
@@ -78,6 +78,10 @@ fn segments(window: &Window, settings: &Settings) -> u32 {
 }
 
 impl CubicNs3 {
+    pub(super) fn new(_settings: &Settings) -> CubicNs3 {
+        CubicNs3::default()
+    }
+
     /// Returns the number of acknowledgements that grow the window by one segment. Unsigned arithmetic wraps as
     /// in ns-3.
     fn acknowledgements_per_step(&mut self, cwnd: u32, now: Time) -> u32 {

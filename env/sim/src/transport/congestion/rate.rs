@@ -9,9 +9,10 @@
 
 use std::collections::VecDeque;
 
-use super::{Acked, Pacer, PathRecords, Settings, TransportKind, Window};
+use super::Pacer;
 use crate::convert::{floor_u32, floor_u64};
 use crate::scenario::MAX_WINDOW;
+use crate::transport::{Acked, PathRecords, Settings, Window};
 use crate::units::{Rate, Time};
 
 /// Minimum rate of a flow, bit/s.
@@ -56,13 +57,8 @@ pub(super) fn initial_window(settings: &Settings) -> Window {
     window(bytes, settings)
 }
 
-/// Returns the initial window of an RDMA flow. For PowerTCP, it is what the rate sends in a round trip;
-/// DCQCN is not limited by a window.
-pub(super) fn rdma_window(settings: &Settings) -> Window {
-    let bytes = match settings.transport {
-        TransportKind::PowerTcpRdma => bandwidth_delay_product(settings).ceil(),
-        _ => f64::INFINITY,
-    };
+/// Returns a window of these bytes for an RDMA flow, which only the transport changes.
+pub(super) fn rdma_window(bytes: f64) -> Window {
     Window {
         cwnd: floor_u32(bytes).clamp(1, MAX_WINDOW),
         ssthresh: 0,
@@ -210,7 +206,8 @@ pub(super) struct HopChange {
 /// The last record of every hop.
 #[derive(Clone, Default, Debug)]
 pub(super) struct PathMemory {
-    records: PathRecords,
+    /// Boxed, because the records would make the flows of all congestion controls larger.
+    records: Box<PathRecords>,
 }
 
 impl PathMemory {

@@ -32,24 +32,28 @@ impl Pacer {
     }
 
     /// Returns true if a segment may leave now.
-    pub(super) fn may_send(&self, now: Time) -> bool {
+    pub(in crate::transport) fn may_send(&self, now: Time) -> bool {
         self.not_before() <= now
     }
 
     /// Records that a segment of `bytes` on the wire leaves now.
-    pub(super) fn on_send(&mut self, now: Time, bytes: u32) {
+    pub(in crate::transport) fn on_send(&mut self, now: Time, bytes: u32) {
         (self.sent_at, self.bytes) = (now, bytes);
     }
 
     /// Returns the delay of the timer to set now. `None` if the sender may send now, or if a pending timer
     /// expires no later than it may send.
-    pub(super) fn take_timer(&mut self, now: Time) -> Option<Time> {
+    pub(in crate::transport) fn take_timer(&mut self, now: Time) -> Option<Time> {
         self.take_timer_until(now, Time::MAX)
     }
 
     /// Like [`take_timer`](Pacer::take_timer), for a timer that expires at the latest at `change`, when the
     /// rate changes with time.
-    pub(super) fn take_timer_until(&mut self, now: Time, change: Time) -> Option<Time> {
+    pub(in crate::transport) fn take_timer_until(
+        &mut self,
+        now: Time,
+        change: Time,
+    ) -> Option<Time> {
         let due = self.not_before().min(change);
         let is_set = self.timer_at > now && self.timer_at <= due;
         if due <= now || is_set {

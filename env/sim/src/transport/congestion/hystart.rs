@@ -1,6 +1,6 @@
 //! HyStart++: leaves slow start before it overfills the buffer (RFC 9406).
 
-use super::Acked;
+use crate::transport::Acked;
 use crate::units::Time;
 
 /// Number of samples that a round needs before its delay is compared (RFC 9406 §4.3, N_RTT_SAMPLE).

@@ -2,7 +2,7 @@
 //! growing delay (`net/ipv4/tcp_cubic.c` of Linux 6; Ha and Rhee, *Taming the elephants: New TCP
 //! slow start*, 2011).
 
-use super::{Acked, Window};
+use crate::transport::{Acked, Window};
 use crate::units::Time;
 
 /// Smallest window at which HyStart may end slow start, segments (`hystart_low_window`).

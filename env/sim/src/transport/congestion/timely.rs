@@ -1,8 +1,9 @@
 //! TIMELY (Mittal et al., SIGCOMM 2015), which computes a rate from the gradient of round-trip times.
 
+use super::Pacer;
 use super::rate::{self, RoundTrips};
-use super::{Acked, CongestionControl, Pacer, Settings, TransportVariant, Window};
 use crate::convert::floor_u64;
+use crate::transport::{Acked, CongestionControl, Settings, TransportVariant, Window};
 use crate::units::{Rate, Time};
 
 /// Weight of a new difference of round-trip times.
@@ -97,6 +98,10 @@ impl Timely {
 }
 
 impl CongestionControl for Timely {
+    fn initial_window(&self, settings: &Settings) -> Window {
+        rate::initial_window(settings)
+    }
+
     fn observe(&mut self, window: &mut Window, acked: &Acked<'_>, settings: &Settings) {
         *window = rate::window(f64::INFINITY, settings);
         if self.round_trips.is_over(acked)
@@ -125,7 +130,7 @@ impl CongestionControl for Timely {
 mod tests {
     use super::*;
     use crate::scenario::TransportKind;
-    use crate::transport::rate::tests::settings;
+    use crate::transport::congestion::rate::tests::settings;
     use crate::transport::testing::acked;
 
     /// Returns the rates after round trips of these durations, microseconds, starting at 5 Gbit/s.

@@ -1,7 +1,7 @@
 //! DCQCN as network cards implement it, with the values from the evaluations of HPCC (SIGCOMM 2019) and
 //! Reverie (NSDI 2024). α and the rate follow separate clocks, not single notifications.
 
-use super::{GAIN, Rates};
+use super::{GAIN, Rates, rate};
 use crate::transport::{Acked, CongestionControl, Pacer, Settings, Window};
 use crate::units::Time;
 
@@ -44,7 +44,7 @@ pub struct DcqcnReverie {
 }
 
 impl DcqcnReverie {
-    pub(in crate::transport) fn new(settings: &Settings) -> DcqcnReverie {
+    pub(in crate::transport::congestion) fn new(settings: &Settings) -> DcqcnReverie {
         DcqcnReverie {
             rates: Rates::new(settings),
             alpha: 1.0,
@@ -131,6 +131,11 @@ impl DcqcnReverie {
 }
 
 impl CongestionControl for DcqcnReverie {
+    /// No window limits the flow.
+    fn initial_window(&self, _settings: &Settings) -> Window {
+        rate::rdma_window(f64::INFINITY)
+    }
+
     /// Handles a notification at the instant of a tick before the tick: its packet left long before.
     fn observe(&mut self, _window: &mut Window, acked: &Acked<'_>, settings: &Settings) {
         if acked.marked {
@@ -162,7 +167,7 @@ impl CongestionControl for DcqcnReverie {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::dcqcn::tests::{GBPS, close, notify, settings};
+    use crate::transport::congestion::dcqcn::tests::{GBPS, close, notify, settings};
 
     fn flow() -> (DcqcnReverie, Settings) {
         let settings = settings("dcqcn:preset=reverie");

@@ -1,9 +1,10 @@
 //! HPCC (Li et al., SIGCOMM 2019), which reads telemetry.
 
+use super::Pacer;
 use super::rate::{
     self, HopChange, PacedWindow, PathMemory, RoundTrips, Smoothed, bandwidth_delay_product,
 };
-use super::{Acked, CongestionControl, Pacer, Settings, TransportVariant, Window};
+use crate::transport::{Acked, CongestionControl, Settings, TransportVariant, Window};
 use crate::units::Time;
 
 /// Target utilisation of a line (η).
@@ -80,6 +81,10 @@ impl Hpcc {
 }
 
 impl CongestionControl for Hpcc {
+    fn initial_window(&self, settings: &Settings) -> Window {
+        rate::initial_window(settings)
+    }
+
     fn observe(&mut self, window: &mut Window, acked: &Acked<'_>, settings: &Settings) {
         let Some(path) = acked.path else {
             return;
@@ -117,7 +122,7 @@ impl CongestionControl for Hpcc {
 mod tests {
     use super::*;
     use crate::scenario::TransportKind;
-    use crate::transport::rate::tests::{path, record, settings};
+    use crate::transport::congestion::rate::tests::{path, record, settings};
     use crate::transport::testing::acked;
 
     /// Returns the windows after acknowledgements. Each is given by the number of segments acknowledged so

@@ -1,6 +1,6 @@
 //! TCP NewReno's window (RFC 5681 §3.1, RFC 6582).
 
-use super::{Acked, CongestionControl, Settings, Window};
+use crate::transport::{Acked, CongestionControl, Settings, Window};
 
 /// NewReno. Slow start adds one segment per acknowledgement; congestion avoidance adds about one segment
 /// per round trip. A loss sets the slow-start threshold to half of the outstanding data.

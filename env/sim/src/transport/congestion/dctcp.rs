@@ -1,16 +1,69 @@
 //! DCTCP's window (RFC 8257).
 
+mod ns3;
+
 use super::newreno::{grow, half};
-use super::{Acked, CongestionControl, Settings, Window};
 use crate::convert::floor_u32;
+use crate::transport::{Acked, CongestionControl, Settings, Window};
+use ns3::DctcpNs3;
 
 /// RFC 8257 §4.2: gain of the estimate.
 const GAIN: f64 = 1.0 / 16.0;
 
+/// DCTCP. The recovery `ns3` has that of ns-3.
+#[derive(Clone, Debug)]
+pub struct Dctcp(Variant);
+
+#[derive(Clone, Debug)]
+enum Variant {
+    Rfc(Rfc8257),
+    Ns3(DctcpNs3),
+}
+
+impl Dctcp {
+    pub(super) fn new(settings: &Settings) -> Dctcp {
+        Dctcp(match settings.is_ns3() {
+            true => Variant::Ns3(DctcpNs3::default()),
+            false => Variant::Rfc(Rfc8257::default()),
+        })
+    }
+}
+
+impl CongestionControl for Dctcp {
+    fn observe(&mut self, window: &mut Window, acked: &Acked, settings: &Settings) {
+        match &mut self.0 {
+            Variant::Rfc(dctcp) => dctcp.observe(window, acked, settings),
+            Variant::Ns3(dctcp) => dctcp.observe(window, acked, settings),
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, acked: &Acked, settings: &Settings) {
+        match &mut self.0 {
+            Variant::Rfc(dctcp) => dctcp.on_ack(window, acked, settings),
+            Variant::Ns3(dctcp) => dctcp.on_ack(window, acked, settings),
+        }
+    }
+
+    fn ssthresh(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32 {
+        match &mut self.0 {
+            Variant::Rfc(dctcp) => dctcp.ssthresh(window, flight, settings),
+            Variant::Ns3(dctcp) => dctcp.ssthresh(window, flight, settings),
+        }
+    }
+
+    fn window_after_mark(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32 {
+        match &mut self.0 {
+            Variant::Rfc(dctcp) => dctcp.window_after_mark(window, flight, settings),
+            Variant::Ns3(dctcp) => dctcp.window_after_mark(window, flight, settings),
+        }
+    }
+}
+
 /// Cuts the window in proportion to the fraction of marked data, once per window of data. Otherwise
 /// it behaves like NewReno.
 #[derive(Clone, Debug)]
-pub struct Dctcp {
+struct Rfc8257 {
     /// Estimate of the fraction of marked data.
     alpha: f64,
     /// Numbers of segments acknowledged in this observation window, and of those with an echo.
@@ -20,9 +73,9 @@ pub struct Dctcp {
     window_end: u32,
 }
 
-impl Default for Dctcp {
-    fn default() -> Dctcp {
-        Dctcp {
+impl Default for Rfc8257 {
+    fn default() -> Rfc8257 {
+        Rfc8257 {
             // §4.2: the value if all data were marked, so that the first cut is as large as Reno's.
             alpha: 1.0,
             acknowledged: 0,
@@ -32,7 +85,7 @@ impl Default for Dctcp {
     }
 }
 
-impl CongestionControl for Dctcp {
+impl CongestionControl for Rfc8257 {
     /// Implements §3.3, steps 1 to 8.
     fn observe(&mut self, _window: &mut Window, acked: &Acked, _settings: &Settings) {
         self.acknowledged += acked.segments;
@@ -76,9 +129,9 @@ mod tests {
     /// Returns α after each window of ten segments; `marks` gives the number of marked ones.
     fn alphas(marks: &[u32]) -> Vec<f64> {
         let settings = Settings::from_scenario(&Scenario::default());
-        let mut dctcp = Dctcp {
+        let mut dctcp = Rfc8257 {
             window_end: 9,
-            ..Dctcp::default()
+            ..Rfc8257::default()
         };
         let mut window = Window {
             cwnd: 10 * settings.mss,
@@ -112,9 +165,9 @@ mod tests {
     #[test]
     fn a_window_is_cut_by_half_of_alpha_but_by_half_on_loss() {
         let settings = Settings::from_scenario(&Scenario::default());
-        let mut dctcp = Dctcp {
+        let mut dctcp = Rfc8257 {
             alpha: 0.25,
-            ..Dctcp::default()
+            ..Rfc8257::default()
         };
         let window = Window {
             cwnd: 80_000,

@@ -1,14 +1,14 @@
 //! DCTCP as in TcpDctcp of ns-3 3.37, for comparison of the simulators. The window grows by counting
 //! acknowledgements, like Linux's Reno. A loss cuts it like a mark.
 
-use super::{Acked, CongestionControl, Settings, Window};
 use crate::convert::floor_u32;
+use crate::transport::{Acked, CongestionControl, Settings, Window};
 
 const GAIN: f64 = 1.0 / 16.0;
 
 /// DCTCP of ns-3. The sender shrinks the window by proportional rate reduction, also after a mark.
 #[derive(Clone, Debug)]
-pub struct DctcpNs3 {
+pub(super) struct DctcpNs3 {
     alpha: f64,
     acknowledged: u32,
     marked: u32,

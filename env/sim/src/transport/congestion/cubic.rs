@@ -2,9 +2,9 @@
 
 use super::hystart::{HyStart, Pace};
 use super::hystart_linux::HyStartLinux;
-use super::{Acked, CongestionControl, Settings, Window};
 use crate::convert::floor_u32;
 use crate::scenario::HyStartRule;
+use crate::transport::{Acked, CongestionControl, Settings, Window};
 use crate::units::Time;
 
 /// RFC 9438 §5: segments per cubic second.

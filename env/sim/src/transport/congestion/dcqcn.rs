@@ -10,8 +10,9 @@ mod reverie;
 
 pub use reverie::DcqcnReverie;
 
-use super::{Acked, CongestionControl, Pacer, Settings, Window, rate};
+use super::{Pacer, rate};
 use crate::convert::floor_u64;
+use crate::transport::{Acked, CongestionControl, Settings, Window};
 use crate::units::{Rate, Time};
 
 /// Weight of a new observation in α (g; §5.2).
@@ -134,6 +135,11 @@ impl Dcqcn {
 }
 
 impl CongestionControl for Dcqcn {
+    /// No window limits the flow.
+    fn initial_window(&self, _settings: &Settings) -> Window {
+        rate::rdma_window(f64::INFINITY)
+    }
+
     fn observe(&mut self, _window: &mut Window, acked: &Acked<'_>, settings: &Settings) {
         if acked.marked {
             self.advance(acked.now, settings);
@@ -203,7 +209,7 @@ mod tests {
             marked: true,
             ..acked(1)
         };
-        let mut window = rate::rdma_window(settings);
+        let mut window = rate::rdma_window(f64::INFINITY);
         flow.observe(&mut window, &acked, settings);
     }
 

@@ -1,10 +1,11 @@
 //! PowerTCP (Addanki, Michel and Schmid, NSDI 2022), which reads telemetry.
 
+use super::Pacer;
 use super::rate::{
     self, HopChange, PacedWindow, PastWindows, PathMemory, RoundTrips, Smoothed,
     bandwidth_delay_product,
 };
-use super::{Acked, CongestionControl, Pacer, Settings, TransportVariant, Window};
+use crate::transport::{Acked, CongestionControl, Settings, TransportVariant, Window};
 use crate::units::Time;
 
 /// Weight of the new window (γ).
@@ -133,6 +134,10 @@ impl PowerTcp {
 }
 
 impl CongestionControl for PowerTcp {
+    fn initial_window(&self, settings: &Settings) -> Window {
+        rate::initial_window(settings)
+    }
+
     /// Implements Algorithm 1.
     fn observe(&mut self, window: &mut Window, acked: &Acked<'_>, settings: &Settings) {
         let Some(path) = acked.path else {
@@ -171,9 +176,10 @@ impl CongestionControl for PowerTcp {
 mod tests {
     use super::*;
     use crate::scenario::TransportKind;
-    use crate::transport::rate::tests::{path, record, settings};
+    use crate::transport::HopRecord;
+    use crate::transport::congestion::rate::initial_window;
+    use crate::transport::congestion::rate::tests::{path, record, settings};
     use crate::transport::testing::acked;
-    use crate::transport::{HopRecord, rate::initial_window};
 
     struct Bench {
         powertcp: PowerTcp,

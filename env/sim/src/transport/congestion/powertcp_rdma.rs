@@ -1,9 +1,10 @@
 //! PowerTCP for RDMA, as in the evaluation of Reverie (NSDI 2024): the rate rule of HPCC's ns-3 hosts,
 //! with the power of PowerTCP (NSDI 2022) instead of the utilisation.
 
+use super::Pacer;
 use super::rate::{self, HopChange, PathMemory, RoundTrips};
-use super::{Acked, CongestionControl, HopRecord, Pacer, PathRecords, Settings, Window};
 use crate::convert::{floor_u32, floor_u64};
+use crate::transport::{Acked, CongestionControl, HopRecord, PathRecords, Settings, Window};
 use crate::units::{Rate, Time};
 
 /// Power at which rates stay constant (η).
@@ -105,6 +106,11 @@ impl PowerTcpRdma {
 }
 
 impl CongestionControl for PowerTcpRdma {
+    /// Returns what the line sends in a round trip.
+    fn initial_window(&self, settings: &Settings) -> Window {
+        rate::rdma_window(rate::bandwidth_delay_product(settings).ceil())
+    }
+
     fn observe(&mut self, window: &mut Window, acked: &Acked<'_>, settings: &Settings) {
         if let Some(path) = acked.path
             && let Some((power, time)) = self.greatest(path, settings)
@@ -170,7 +176,7 @@ mod tests {
             let settings = settings();
             Bench {
                 flow: PowerTcpRdma::new(&settings),
-                window: rate::rdma_window(&settings),
+                window: rate::rdma_window(rate::bandwidth_delay_product(&settings).ceil()),
                 settings,
             }
         }
