@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use bufgym_env::control::{ActionSet, BasePolicy, Controller};
+use bufgym_env::control::{ActionSet, Controller, LowLevelPolicy};
 use bufgym_eval::Entrant;
 use bufgym_eval::data::Training;
 use bufgym_eval::entrant::{EntrantError, ExternalNetwork, ONNX, over};
@@ -78,7 +78,7 @@ impl ExternalNetwork for Network {
         Box::new(self.0.actor())
     }
 
-    fn low_level(&self) -> &BasePolicy {
+    fn low_level(&self) -> &LowLevelPolicy {
         self.0.low_level()
     }
 

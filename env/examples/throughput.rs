@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use bufgym_env::control::{ControlEnv, ControlOptions, Pause};
+use bufgym_env::control::{ControlEnv, ControlOptions, StopReason};
 use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
@@ -96,7 +96,7 @@ fn run(scenario: &Scenario, policy: &str, trace: &Trace) -> Result<(u64, Duratio
     let mut action = vec![0.0; env.ports()];
     let mut state = 7u64;
     let started = Instant::now();
-    while env.advance() == Pause::Decision {
+    while env.advance() == StopReason::Decision {
         for value in &mut action {
             // Knuth's MMIX generator.
             state = state

@@ -1,7 +1,7 @@
 //! NDT's two-level control: the trigger, the action set, the observation and the reward
 //! (Wang et al., "Learning Buffer Management Policies for Shared Memory Switches").
 //!
-//! The fast level, [`NeuralDynamicThreshold`](bufgym_sim::switch::policy::NeuralDynamicThreshold), is
+//! The fast level, [`ControlledThreshold`](bufgym_sim::switch::policy::ControlledThreshold), is
 //! a policy like any other. The slow level is [`ControlEnv`]: it runs the simulator to the next
 //! trigger, provides what a switch can measure, and sets the control factors.
 
@@ -20,11 +20,11 @@ pub use actions::{ActionSet, LEVELS, MAX_OUTPUTS, Unfit, UnknownActionSet};
 pub use bufgym_sim::switch::policy::ndt::{
     ALPHAS, INITIAL_INDEX, INITIAL_LEVEL, TriggerMode, action_index, action_level, cell_centre,
 };
-pub use bufgym_sim::switch::{BasePolicy, UnknownBasePolicy};
+pub use bufgym_sim::switch::{LowLevelPolicy, UnknownBasePolicy};
 pub use codes::{CodeHistory, CodeUnits, codes_header, encode, level_code, log_code, queue_code};
 pub use driver::{
     ControlEnv, ControlOptions, Controlled, ControlledSwitch, Controller, ExternalControl,
-    FixedAlpha, IntervalReward, Pause, Reading, RewardBaseline, RunOptions, run_controlled,
+    FixedAlpha, IntervalReward, Reading, RewardBaseline, RunOptions, StopReason, run_controlled,
     run_observed, run_recorded,
 };
 pub use objective::{Objective, ObjectiveError};

@@ -12,8 +12,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use bufgym_env::control::{
-    BasePolicy, ControlOptions, Controller, RunOptions, TriggerMode, run_controlled, run_observed,
-    run_recorded,
+    ControlOptions, Controller, LowLevelPolicy, RunOptions, TriggerMode, run_controlled,
+    run_observed, run_recorded,
 };
 use bufgym_export::int8::{self, IntegerFile};
 use bufgym_export::{IntegerActor, Source};
@@ -72,7 +72,7 @@ enum Kind {
     Tuned(PolicySpec),
     Learned {
         decider: Decider,
-        low_level: BasePolicy,
+        low_level: LowLevelPolicy,
         origin: String,
         training: Option<Training>,
     },
@@ -132,7 +132,7 @@ impl Entrant {
     pub fn learned(name: &str, actor: FastActor, origin: &str) -> Entrant {
         let kind = Kind::Learned {
             decider: Decider::Network(Box::new(actor)),
-            low_level: BasePolicy::default(),
+            low_level: LowLevelPolicy::default(),
             origin: origin.to_string(),
             training: None,
         };
@@ -218,7 +218,7 @@ impl Entrant {
     ) -> Entrant {
         let kind = Kind::Learned {
             decider: Decider::Own(own::Own::new(make)),
-            low_level: BasePolicy::default(),
+            low_level: LowLevelPolicy::default(),
             origin: origin.to_string(),
             training: None,
         };
@@ -227,7 +227,7 @@ impl Entrant {
 
     /// Puts the same learned policy on top of another heuristic; rules stay unchanged.
     #[must_use]
-    pub fn over(mut self, heuristic: BasePolicy) -> Entrant {
+    pub fn over(mut self, heuristic: LowLevelPolicy) -> Entrant {
         if let Kind::Learned { low_level, .. } = &mut self.kind {
             *low_level = heuristic;
         }
@@ -336,7 +336,7 @@ impl Entrant {
     }
 
     /// Returns the network of a learned policy that has one, and the heuristic whose α it sets.
-    pub fn network(&self) -> Option<(&FastActor, BasePolicy)> {
+    pub fn network(&self) -> Option<(&FastActor, LowLevelPolicy)> {
         match &self.kind {
             Kind::Learned {
                 decider: Decider::Network(actor),
@@ -349,7 +349,7 @@ impl Entrant {
 
     /// Returns a function that makes controllers of a network, bufgym's own or another runtime's, and the
     /// heuristic whose α it sets.
-    pub fn networks(&self) -> Option<(impl Fn() -> Box<dyn Controller> + Sync, BasePolicy)> {
+    pub fn networks(&self) -> Option<(impl Fn() -> Box<dyn Controller> + Sync, LowLevelPolicy)> {
         match &self.kind {
             Kind::Learned {
                 decider: decider @ (Decider::Network(_) | Decider::External(_)),
@@ -362,7 +362,7 @@ impl Entrant {
 
     /// Returns the controller of a learned policy, as a fresh copy for one run, and the heuristic whose α it
     /// sets.
-    pub fn controller(&self) -> Option<(Box<dyn Controller>, BasePolicy)> {
+    pub fn controller(&self) -> Option<(Box<dyn Controller>, LowLevelPolicy)> {
         match &self.kind {
             Kind::Learned {
                 decider, low_level, ..
@@ -515,7 +515,7 @@ impl Entrant {
 
 /// Returns the options of a run on top of the heuristic `low_level`, with a timeline at the given interval if
 /// there is one.
-pub(crate) fn run_options(low_level: BasePolicy, timeline: Option<Time>) -> RunOptions {
+pub(crate) fn run_options(low_level: LowLevelPolicy, timeline: Option<Time>) -> RunOptions {
     RunOptions {
         timeline,
         control: ControlOptions {
@@ -600,7 +600,7 @@ fn linear_origin(file: &LinearFile) -> String {
 }
 
 /// Returns the words ` over HEURISTIC` in the description of a policy; empty for Dynamic Threshold.
-pub fn over(low_level: &BasePolicy) -> String {
+pub fn over(low_level: &LowLevelPolicy) -> String {
     match low_level {
         dt if dt.is_default() => String::new(),
         other => format!(" over {other}"),

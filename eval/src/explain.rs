@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use bufgym_env::control::{BasePolicy, Controller};
+use bufgym_env::control::{Controller, LowLevelPolicy};
 use bufgym_sim::rng::{self, Split};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::PolicySpec;
@@ -208,7 +208,7 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
 struct Study<'a> {
     name: &'a str,
     make: &'a (dyn Fn() -> Box<dyn Controller> + Sync),
-    low_level: BasePolicy,
+    low_level: LowLevelPolicy,
     seed: u64,
     done: AtomicUsize,
     total: usize,

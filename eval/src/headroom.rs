@@ -27,7 +27,7 @@ pub use verdict::{LEAST_GAIN, Verdict};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bufgym_env::control::BasePolicy;
+use bufgym_env::control::LowLevelPolicy;
 use bufgym_sim::network::{SimError, Summary};
 use bufgym_sim::rng::Split;
 use bufgym_sim::scenario::Scenario;
@@ -215,7 +215,7 @@ struct Chosen<'a> {
     /// The best single rule.
     best: usize,
     /// The rule whose α is searched.
-    low_level: BasePolicy,
+    low_level: LowLevelPolicy,
     /// Mean FCT over the members, by trace and rule; `None` also for rules that were not run on them.
     finals: Vec<&'a [MeanFct]>,
 }
@@ -378,7 +378,7 @@ impl Work<'_> {
         self.runs.fetch_add(copies.len() as u64, Ordering::Relaxed);
     }
 
-    fn search<'b>(&self, low_level: &'b BasePolicy) -> Search<'b> {
+    fn search<'b>(&self, low_level: &'b LowLevelPolicy) -> Search<'b> {
         let config = self.config;
         Search::new(
             &config.scenario,
@@ -439,7 +439,7 @@ impl Work<'_> {
         &self,
         set: &TraceSet,
         rules: &[MeanFct],
-        low_level: &BasePolicy,
+        low_level: &LowLevelPolicy,
         on_step: &dyn Fn(),
     ) -> Result<Planned, EvalError> {
         let search = self.search(low_level);
@@ -644,7 +644,7 @@ fn trace_rows(numbered: &NumberedTrace, runs: &[Repeated]) -> Vec<TraceRow> {
 }
 
 impl Choice {
-    fn name(&self, low_level: &BasePolicy) -> String {
+    fn name(&self, low_level: &LowLevelPolicy) -> String {
         match self {
             Choice::Rule(rule) => rule.to_string(),
             Choice::Plan(plan) => format!("{low_level}, {} changes of alpha", plan.changes()),

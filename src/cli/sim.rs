@@ -13,7 +13,7 @@ use bufgym::sim::capture::SwitchCapture;
 use bufgym::sim::input::visible;
 use bufgym::sim::network::{FlowClass, FlowRecord, Outcome, Summary, SwitchRow, TimelineRow};
 use bufgym::sim::scenario::Scenario;
-use bufgym::sim::switch::Paused;
+use bufgym::sim::switch::PfcInterval;
 use bufgym::sim::traffic::Trace;
 use bufgym::sim::units::Time;
 use clap::Args;
@@ -441,7 +441,7 @@ fn write_switches(path: &Path, rows: &[SwitchRow]) -> CliResult {
 }
 
 /// Writes one row per pause; a pause that has not ended has no end.
-fn write_pauses(path: &Path, pauses: &[Paused]) -> CliResult {
+fn write_pauses(path: &Path, pauses: &[PfcInterval]) -> CliResult {
     save(path, |out| {
         writeln!(out, "switch,port,priority,from_ns,to_ns")?;
         for paused in pauses {

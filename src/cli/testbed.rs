@@ -12,7 +12,7 @@ use bufgym::eval::Entrant;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::traffic::Trace;
 use bufgym::sim::units::Time;
-use bufgym::testbed::{self, Mind, Run, Settings, TestbedError};
+use bufgym::testbed::{self, Decider, Run, Settings, TestbedError};
 use clap::{Args, Subcommand};
 
 use super::Common;
@@ -185,15 +185,15 @@ fn run_policy(
             .expect("a policy without a rule decides")
             .0
     };
-    let mind = match (policy.spec(), policy.controller()) {
-        (Some(spec), _) => Mind::Rule(spec),
-        (None, Some((_, low_level))) => Mind::Learned(&controller, low_level),
+    let decider = match (policy.spec(), policy.controller()) {
+        (Some(spec), _) => Decider::Rule(spec),
+        (None, Some((_, low_level))) => Decider::Learned(&controller, low_level),
         (None, None) => {
             let problem = format!("policy {} neither is a rule nor decides", policy.name());
             return Err(TestbedError::Input(problem));
         }
     };
-    testbed::run(scenario, trace, &mind, settings, stop)
+    testbed::run(scenario, trace, &decider, settings, stop)
 }
 
 /// Returns the command that starts this program as a host.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bufgym::env::control::{ActionSet, BasePolicy, Objective};
+use bufgym::env::control::{ActionSet, LowLevelPolicy, Objective};
 use bufgym::eval;
 use bufgym::models::DeviceChoice;
 use bufgym::train::mixture::{MIXED, fit_rule, mixed, mixed_config};
@@ -41,7 +41,7 @@ pub struct TrainArgs {
     objective: Option<String>,
     /// The heuristic whose α is learned: dt, edt, tdt, fab, ib, abm, occamy, with +early for early drop too; fab+front (FAB with early drop from the front of queues); sonic, sonic-abm, reverie for lossless packets [default: dt, as in the NDT paper; reverie where packets are lossless; with --actions FAB, with drops from the front or marks where they are set too]
     #[arg(long, value_name = "POLICY")]
-    low_level: Option<BasePolicy>,
+    low_level: Option<LowLevelPolicy>,
     /// Values that a decision sets on every port: alpha, alpha,early for early drop too, or alpha,ingress where packets are lossless [default: alpha, and with --low-level what that leaves open]
     #[arg(long, value_name = "ACTIONS")]
     actions: Option<ActionSet>,

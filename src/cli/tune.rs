@@ -7,7 +7,7 @@ mod place;
 
 use std::path::{Path, PathBuf};
 
-use bufgym::env::control::{BasePolicy, Objective};
+use bufgym::env::control::{LowLevelPolicy, Objective};
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::TRACES;
 use bufgym::sim::scenario::Scenario;
@@ -73,7 +73,7 @@ pub struct TuneArgs {
     traces: u64,
     /// Of `linear`: the heuristic whose alpha is set: dt, edt, tdt, fab, ib, abm, occamy [default: that of `bufgym train`]
     #[arg(long, value_name = "POLICY")]
-    low_level: Option<BasePolicy>,
+    low_level: Option<LowLevelPolicy>,
     /// Of `linear`: length of the search
     /// [default: 25]
     #[arg(long, value_name = "N", allow_negative_numbers = true,

@@ -8,7 +8,7 @@ use std::str;
 use bufgym::agents::replay::{Frame, Replay, ReplayShape, Transition};
 use bufgym::agents::{PortSac, PortsConfig, SacConfig};
 use bufgym::env::control::{
-    ActionSet, BasePolicy, Controller as _, FEATURES, Objective, PRIVILEGED,
+    ActionSet, Controller as _, FEATURES, LowLevelPolicy, Objective, PRIVILEGED,
 };
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::Stored;
@@ -690,7 +690,7 @@ pub fn policy() -> Reader {
         read: Box::new(|input| {
             let text = text(input)?;
             // Either parser may refuse the text; the answer of one does not depend on the other's.
-            let base: Result<BasePolicy, _> = text.parse();
+            let base: Result<LowLevelPolicy, _> = text.parse();
             let message = base.err().map(said).unwrap_or_default();
             assert!(!message.chars().any(char::is_control), "{message:?}");
             let policy: PolicySpec = text.parse().map_err(said)?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use bufgym_agents::{PortsConfig, PpoConfig, SacConfig};
-use bufgym_env::control::{ActionSet, BasePolicy, Objective, RewardBaseline};
+use bufgym_env::control::{ActionSet, LowLevelPolicy, Objective, RewardBaseline};
 use bufgym_env::convert::{floor_u64, index};
 use bufgym_eval::metric::Metric;
 use bufgym_sim::input::excerpt;
@@ -57,7 +57,7 @@ pub struct TrainConfig {
     pub objective: Objective,
     /// The heuristic whose α the agent sets, and its early drop if it ends in `+early`. The default is Dynamic
     /// Threshold, as in the paper, and Reverie where packets are lossless.
-    pub low_level: BasePolicy,
+    pub low_level: LowLevelPolicy,
     /// Seed of everything random: traces, weights, exploration, batches. Below 2^63.
     pub seed: u64,
     /// Limits that end the training.
@@ -285,7 +285,7 @@ const EARLY_IN_NETWORK: &str = "fab:alpha_short=2048,short_bytes=100000,idle_us=
 const INGRESS_LOW_LEVEL: &str = "reverie";
 
 /// The heuristic below a training whose decisions set `actions`, where none is given.
-pub fn default_low_level(actions: ActionSet, scenario: &Scenario) -> BasePolicy {
+pub fn default_low_level(actions: ActionSet, scenario: &Scenario) -> LowLevelPolicy {
     let text = match (actions, scenario.is_fabric()) {
         (ActionSet::AlphaIngress, _) => INGRESS_LOW_LEVEL,
         (ActionSet::Alpha, false) => ALPHA_LOW_LEVEL,
@@ -301,15 +301,15 @@ pub fn default_low_level(actions: ActionSet, scenario: &Scenario) -> BasePolicy 
 ///
 /// # Panics
 /// When it has a mistake, which a test would find.
-pub(crate) fn built_in(text: &str) -> BasePolicy {
+pub(crate) fn built_in(text: &str) -> LowLevelPolicy {
     text.parse().expect("a test reads every built-in heuristic")
 }
 
 /// The heuristic below a training where neither it nor the actions are given: Dynamic Threshold, as in the paper.
-pub fn usual_low_level(scenario: &Scenario) -> BasePolicy {
+pub fn usual_low_level(scenario: &Scenario) -> LowLevelPolicy {
     match scenario.has_lossless() {
         true => default_low_level(ActionSet::AlphaIngress, scenario),
-        false => BasePolicy::dt(),
+        false => LowLevelPolicy::dt(),
     }
 }
 
@@ -324,7 +324,7 @@ const DECISIONS_IN_NETWORK: u64 = 100;
 
 /// Returns the mean number of decisions of a trace of `ndt-16x1g`. With early drop there are fewer, because less is
 /// retransmitted, and fewest with drops from the front.
-fn decisions_per_trace(low_level: &BasePolicy) -> u64 {
+fn decisions_per_trace(low_level: &LowLevelPolicy) -> u64 {
     let aqm = low_level.policy().aqm();
     match ActionSet::of(low_level) {
         ActionSet::Alpha => 370,

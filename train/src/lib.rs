@@ -61,7 +61,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bufgym_env::control::{ActionSet, BasePolicy, Objective};
+use bufgym_env::control::{ActionSet, LowLevelPolicy, Objective};
 use bufgym_eval::evaluate::{NumberedTrace, evaluate_elsewhere};
 use bufgym_eval::{Entrant, EvalConfig, Evaluation, evaluate_traces};
 use bufgym_models::checkpoint::load_actor;
@@ -193,7 +193,7 @@ pub struct Expected {
     /// The objective.
     pub objective: Option<Objective>,
     /// The heuristic whose α is set.
-    pub low_level: Option<BasePolicy>,
+    pub low_level: Option<LowLevelPolicy>,
     /// Outputs that decisions set.
     pub actions: Option<ActionSet>,
     /// The algorithm that learns.

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use bufgym_agents::Evolution;
-use bufgym_env::control::{ActionSet, BasePolicy, Objective, cell_centre};
+use bufgym_env::control::{ActionSet, LowLevelPolicy, Objective, cell_centre};
 use bufgym_eval::metric::Metric;
 use bufgym_eval::tune;
 use bufgym_models::checkpoint::Validation;
@@ -60,7 +60,7 @@ pub struct LinearConfig {
     /// Objective whose [metric](Metric::of) judges the rule.
     pub objective: Objective,
     /// The heuristic whose α the rule sets.
-    pub low_level: BasePolicy,
+    pub low_level: LowLevelPolicy,
     /// Seed of the traces and of the search.
     pub seed: u64,
     /// Training traces that choose between the means, at least 1. The parameters of other policies

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bufgym_env::control::{
-    BasePolicy, ControlOptions, Controller, RunOptions, UnknownBasePolicy, run_controlled,
+    ControlOptions, Controller, LowLevelPolicy, RunOptions, UnknownBasePolicy, run_controlled,
 };
 use bufgym_eval::Entrant;
 use bufgym_eval::metric::{IsolatedPorts, Metric, Sample};
@@ -26,7 +26,7 @@ pub(crate) struct Setting {
     /// Metric of a simulation.
     pub(crate) metric: Metric,
     /// Heuristic whose α is set by deciders other than rules.
-    pub(crate) low_level: BasePolicy,
+    pub(crate) low_level: LowLevelPolicy,
 }
 
 /// A generated trace.

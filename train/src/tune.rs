@@ -12,7 +12,7 @@ mod space;
 
 use std::time::Instant;
 
-use bufgym_env::control::BasePolicy;
+use bufgym_env::control::LowLevelPolicy;
 use bufgym_eval::metric::Metric;
 use bufgym_eval::tune::{TRACES, Tuned};
 use bufgym_sim::network::SimError;
@@ -280,7 +280,7 @@ impl Course<'_> {
         let setting = Setting {
             scenarios: vec![config.scenario.clone()],
             metric: config.metric,
-            low_level: BasePolicy::default(),
+            low_level: LowLevelPolicy::default(),
         };
         ValidationSet::new(setting, (split, config.seed), indices, self.cluster)
     }

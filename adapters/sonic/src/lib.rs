@@ -30,14 +30,14 @@ pub use error::Error;
 pub use layout::Layout;
 pub use monitor::Monitor;
 
-use bufgym_env::control::BasePolicy;
+use bufgym_env::control::LowLevelPolicy;
 
 /// Checks that a switch with SONiC can apply the decisions of a network: the α of Dynamic Threshold and
 /// nothing else.
 ///
 /// # Errors
 /// Returns [`Error::LowLevel`] for another heuristic, queue management, early drop or ingress queues.
-pub fn fits(low_level: &BasePolicy) -> Result<(), Error> {
+pub fn fits(low_level: &LowLevelPolicy) -> Result<(), Error> {
     match low_level.is_default() {
         true => Ok(()),
         false => Err(Error::LowLevel(low_level.to_string())),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use bufgym_sim::network::{Outcome, Pause, SimError, Simulator};
+use bufgym_sim::network::{Outcome, SimError, Simulator, StopReason};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::Loss;
 use bufgym_sim::switch::{PacketView, Policy, Verdict, View};
@@ -279,7 +279,7 @@ impl SimulatedSwitch {
     /// Runs for `interval` of simulated time; returns `false` if the trace has already ended.
     pub fn play(&mut self, interval: Time) -> bool {
         self.simulator.set_alarm(interval, 0);
-        matches!(self.simulator.advance(), Pause::Alarm(_))
+        matches!(self.simulator.advance(), StopReason::Alarm(_))
     }
 
     /// Returns the `dynamic_th` in force, by port.

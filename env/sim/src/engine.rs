@@ -2,19 +2,19 @@
 //! and the links that they cross.
 
 pub(crate) mod clock;
+mod delay_line;
 pub(crate) mod event;
 pub(crate) mod fabric;
 mod fifo;
-mod lane;
 pub(crate) mod link;
-pub(crate) mod outlet;
 pub(crate) mod packet;
+pub(crate) mod port_link;
 pub(crate) mod telemetry;
 pub(crate) mod topology;
 
 use clock::EventTime;
-use event::{Events as _, Subject, TieRank, TieRanks, Timer};
-use link::{Line, Links};
+use event::{Events as _, PacketEvent, TieBreak, TieBreaks, Timer};
+use link::{LinkKind, Links};
 use packet::{Packet, PacketId, PacketStore};
 use topology::Topology;
 
@@ -26,8 +26,8 @@ pub(crate) struct Engine<T: Topology> {
     /// Current event time.
     pub(crate) now: EventTime,
     /// Rank of the current event at a host among simultaneous events.
-    pub(crate) rank: TieRank,
-    pub(crate) ranks: TieRanks,
+    pub(crate) rank: TieBreak,
+    pub(crate) ranks: TieBreaks,
     pub(crate) events: T::Events,
     pub(crate) packets: PacketStore,
     pub(crate) links: Links,
@@ -56,39 +56,47 @@ impl<T: Topology> Engine<T> {
 
     /// Schedules the arrival at the switch of a packet that an idle host begins to send now.
     #[inline(always)]
-    pub(crate) fn arrive(&mut self, subject: Subject) {
-        let packet = &self.packets[subject.packet];
-        let (class, transmission) = (packet.class, self.links.transmission(Line::Host, packet));
+    pub(crate) fn arrive(&mut self, event: PacketEvent) {
+        let packet = &self.packets[event.packet];
+        let (class, transmission) = (
+            packet.class,
+            self.links.transmission(LinkKind::Host, packet),
+        );
         self.events
-            .arrive(self.now, Line::Host, transmission, class, subject);
+            .arrive(self.now, LinkKind::Host, transmission, class, event);
     }
 
     /// Schedules the arrival of a FIFO host's packet that follows without a gap the one that reaches the
     /// switch now. It arrives one transmission time later.
     #[inline(always)]
-    pub(crate) fn arrive_next(&mut self, subject: Subject) {
-        let packet = &self.packets[subject.packet];
-        let (class, transmission) = (packet.class, self.links.transmission(Line::Host, packet));
+    pub(crate) fn arrive_next(&mut self, event: PacketEvent) {
+        let packet = &self.packets[event.packet];
+        let (class, transmission) = (
+            packet.class,
+            self.links.transmission(LinkKind::Host, packet),
+        );
         self.events
-            .arrive_next(self.now, transmission, class, subject);
+            .arrive_next(self.now, transmission, class, event);
     }
 
     /// Schedules the end of transmission of a packet that a port of a single switch begins to send now.
     #[inline(always)]
-    pub(crate) fn free_port(&mut self, subject: Subject) {
-        let packet = &self.packets[subject.packet];
-        let (class, transmission) = (packet.class, self.links.transmission(Line::Host, packet));
-        self.events
-            .free_port(self.now, transmission, class, subject);
+    pub(crate) fn free_port(&mut self, event: PacketEvent) {
+        let packet = &self.packets[event.packet];
+        let (class, transmission) = (
+            packet.class,
+            self.links.transmission(LinkKind::Host, packet),
+        );
+        self.events.free_port(self.now, transmission, class, event);
     }
 
     /// Schedules both events of a packet that a host, or a port of a fabric, begins to send now: the
     /// sender becomes free, and then the packet reaches the far end of the line.
     #[inline(always)]
-    pub(crate) fn cross(&mut self, line: Line, subject: Subject) {
-        let packet = &self.packets[subject.packet];
+    pub(crate) fn cross(&mut self, line: LinkKind, event: PacketEvent) {
+        let packet = &self.packets[event.packet];
         let (class, transmission) = (packet.class, self.links.transmission(line, packet));
         self.events
-            .cross(self.now, line, transmission, class, subject);
+            .cross(self.now, line, transmission, class, event);
     }
 }

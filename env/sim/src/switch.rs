@@ -18,16 +18,16 @@ mod push_out;
 mod scheduling;
 mod spec;
 
-use crate::engine::clock::Potential;
+use crate::engine::clock::ClockOffset;
 use crate::engine::packet::{Packet, PacketDirection, PacketKind, PacketQueue, PacketStore};
 use crate::scenario::{Scenario, Scheduler};
 use crate::units::{Rate, Time};
 
 pub use crate::engine::packet::PacketId;
 pub use crate::engine::topology::SwitchId;
-pub use base::{BasePolicy, UnknownBasePolicy};
+pub use base::{LowLevelPolicy, UnknownBasePolicy};
 pub use buffer::SharedBuffer;
-pub use mmu::{IngressState, IngressUse, LosslessDrop, Management, Paused, Sharing};
+pub use mmu::{IngressState, IngressUse, LosslessDrop, Management, PfcInterval, Sharing};
 pub use observer::SwitchObserver;
 pub use open_loop::{Fate, OpenLoop};
 pub use policy::{
@@ -89,7 +89,7 @@ pub(crate) struct SwitchSettings {
     pub(crate) capacity: u64,
     pub(crate) scale: u64,
     /// Packets at the head of a queue that do not count in it.
-    uncounted: usize,
+    outside_buffer: usize,
     /// Packets of a port behind its scheduler, without the one in service.
     device_packets: u32,
     marking: Option<MarkingRule>,
@@ -113,7 +113,7 @@ impl SwitchSettings {
             rate: scenario.rate(),
             capacity,
             scale: scenario.buffer_bytes,
-            uncounted: scenario.uncounted_packets(),
+            outside_buffer: scenario.uncounted_packets(),
             device_packets: scenario.device_fifo_packets,
             marking: MarkingRule::of(scenario),
             red: RedMarking::config(scenario),
@@ -132,7 +132,7 @@ impl SwitchSettings {
             rate,
             capacity,
             scale: capacity,
-            uncounted: 0,
+            outside_buffer: 0,
             device_packets: 0,
             marking: None,
             red: None,
@@ -152,9 +152,9 @@ impl SwitchSettings {
 #[derive(Clone, Debug)]
 pub struct Switch<P> {
     id: SwitchId,
-    potential: Potential,
+    clock_offset: ClockOffset,
     rate: Rate,
-    uncounted: usize,
+    outside_buffer: usize,
     marking: Option<MarkingRule>,
     red_marking: Option<Box<RedMarking>>,
     numbering: Numbering,
@@ -177,7 +177,7 @@ impl<P: Policy> Switch<P> {
     /// [link packets both ways](PacketStore::link_both_ways).
     pub(crate) fn new(
         id: SwitchId,
-        potential: Potential,
+        clock_offset: ClockOffset,
         settings: &SwitchSettings,
         policy: P,
     ) -> Result<Switch<P>, PolicyParseError> {
@@ -195,9 +195,9 @@ impl<P: Policy> Switch<P> {
         };
         Ok(Switch {
             id,
-            potential,
+            clock_offset,
             rate: settings.rate,
-            uncounted: settings.uncounted,
+            outside_buffer: settings.outside_buffer,
             marking: settings.marking,
             red_marking: settings
                 .red
@@ -206,7 +206,7 @@ impl<P: Policy> Switch<P> {
             ports: vec![port; ports],
             queues: vec![PacketQueue::default(); queues],
             scheduling,
-            push_out: PushOut::for_policy(&policy, settings.uncounted)?,
+            push_out: PushOut::for_policy(&policy, settings.outside_buffer)?,
             aqm: None,
             meters: None,
             devices: DeviceQueues::new(settings.device_packets, ports),
@@ -289,7 +289,7 @@ impl<P: Policy> Switch<P> {
         } else if self.ports[packet.port].sending {
             let port = &mut self.ports[packet.port];
             port.length += 1;
-            if (port.length as usize) < self.uncounted {
+            if (port.length as usize) < self.outside_buffer {
                 self.buffer.release(packet.queue, packet.bytes, now);
             }
             observer.waits(id, now);
@@ -298,7 +298,7 @@ impl<P: Policy> Switch<P> {
         } else {
             self.ports[packet.port].sending = true;
             observer.served(id, now, false);
-            if self.uncounted > 0 {
+            if self.outside_buffer > 0 {
                 self.buffer.release(packet.queue, packet.bytes, now);
             }
             if self.meters.is_some() {
@@ -353,13 +353,13 @@ impl<P: Policy> Switch<P> {
         if self.aqm.is_some() {
             self.manage_change(packet.queue, now);
         }
-        if self.uncounted == 0 {
+        if self.outside_buffer == 0 {
             self.buffer.release(packet.queue, packet.bytes, now);
         }
         self.counters.forwarded += 1;
         self.ask(now, |policy, view| policy.on_departure(view, packet));
         observer.departed(self.id, self.view(now), packet);
-        if self.uncounted > 1 {
+        if self.outside_buffer > 1 {
             self.uncount(packets, packet.port, now);
         }
         let mut next = self.next_of_port(packets, packet.port);
@@ -370,7 +370,7 @@ impl<P: Policy> Switch<P> {
         match next {
             Some(next) => {
                 observer.served(next, now, true);
-                if self.uncounted == 1 {
+                if self.outside_buffer == 1 {
                     let next = self.packet_view(&packets[next]);
                     if self.aqm.is_some() {
                         self.manage_change(next.queue, now);
@@ -449,12 +449,12 @@ impl<P: Policy> Switch<P> {
         Admission::Lost(loss)
     }
 
-    /// Stops counting the packet that moves up among the uncounted ones when a packet has left. The
+    /// Stops counting the packet that moves up among those outside the buffer when a packet has left. The
     /// port has one queue.
     #[cold]
     fn uncount(&mut self, packets: &PacketStore, port: usize, now: Time) {
         let mut waiting = self.queues[port].iter(packets);
-        if let Some(next) = waiting.nth(self.uncounted - 1) {
+        if let Some(next) = waiting.nth(self.outside_buffer - 1) {
             let bytes = u64::from(packets[next].wire_bytes);
             self.buffer.release(port, bytes, now);
         }
@@ -475,8 +475,8 @@ impl<P: Policy> Switch<P> {
 
     /// Returns how far the event time is ahead of the switch's clock.
     #[inline]
-    pub fn potential(&self) -> Potential {
-        self.potential
+    pub fn clock_offset(&self) -> ClockOffset {
+        self.clock_offset
     }
 
     /// Returns the shared buffer.
@@ -552,8 +552,8 @@ impl<P: Policy> Switch<P> {
     }
 
     /// Returns the number of packets at the head of a queue that count nowhere.
-    pub(crate) fn uncounted(&self) -> usize {
-        self.uncounted
+    pub(crate) fn outside_buffer(&self) -> usize {
+        self.outside_buffer
     }
 
     /// Returns the number of queues of a port.

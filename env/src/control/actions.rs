@@ -9,7 +9,7 @@ use bufgym_sim::switch::aqm::early::EARLY_OFF;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::observation::{FEATURE_NAMES, FEATURES, INGRESS_FEATURE_NAMES};
-use super::{ALPHAS, BasePolicy, INITIAL_LEVEL};
+use super::{ALPHAS, INITIAL_LEVEL, LowLevelPolicy};
 
 /// The outputs of a decision on every port: one number of [-1, 1] for each output, quantised to eight levels by
 /// [`action_level`](super::action_level).
@@ -42,7 +42,7 @@ impl ActionSet {
     ];
 
     /// Returns the outputs of decisions over this heuristic.
-    pub fn of(low_level: &BasePolicy) -> ActionSet {
+    pub fn of(low_level: &LowLevelPolicy) -> ActionSet {
         match (low_level.manages_memory(), low_level.drops_early()) {
             (true, _) => ActionSet::AlphaIngress,
             (false, true) => ActionSet::AlphaEarly,
@@ -56,7 +56,7 @@ impl ActionSet {
     /// # Errors
     /// When decisions are to set early drop but the heuristic has other queue management, and when they are to set an
     /// output that the heuristic does not have.
-    pub fn over(self, low_level: &BasePolicy) -> Result<BasePolicy, Unfit> {
+    pub fn over(self, low_level: &LowLevelPolicy) -> Result<LowLevelPolicy, Unfit> {
         let aqm = low_level.policy().aqm();
         if low_level.manages_memory() != (self == ActionSet::AlphaIngress) {
             return Err(Unfit::Ingress {
@@ -190,7 +190,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<ActionSet>(&json).unwrap(), set);
         }
         let over = |set: ActionSet, low_level: &str| {
-            let low_level: BasePolicy = low_level.parse().unwrap();
+            let low_level: LowLevelPolicy = low_level.parse().unwrap();
             set.over(&low_level).map(|found| found.to_string())
         };
         for (set, low_level, expected) in [

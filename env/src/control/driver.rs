@@ -18,9 +18,9 @@ use super::ideal::{Arrivals, IdealRun, Lookahead};
 use super::meter::{ActiveTime, BaseRates, RewardMeter};
 use super::privileged::{self, Known};
 use super::record::ControlRecord;
-use super::ways::{ControlTopology, Ways, switch_id};
+use super::ways::{ControlTopology, Paths, switch_id};
 use super::{ALPHAS, INITIAL_LEVEL};
-use super::{ActionSet, BasePolicy, CodeUnits, Objective, SWITCH, TriggerMode};
+use super::{ActionSet, CodeUnits, LowLevelPolicy, Objective, SWITCH, TriggerMode};
 use bufgym_sim::convert::single;
 use bufgym_sim::network::{
     self, FlowView, IngressSampling, Observer, OneSwitch, Outcome, Recorders, SimError, Simulator,
@@ -28,7 +28,7 @@ use bufgym_sim::network::{
 };
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::aqm::early::EARLY_OFF;
-use bufgym_sim::switch::policy::{NeuralDynamicThreshold, TriggerCause};
+use bufgym_sim::switch::policy::{ControlledThreshold, TriggerCause};
 use bufgym_sim::switch::{PolicyParseError, Switch};
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
@@ -60,7 +60,7 @@ pub struct ControlOptions {
     /// must be well above that.
     pub tau_s: f64,
     /// The heuristic whose α, and possibly early drop, the decisions set.
-    pub low_level: BasePolicy,
+    pub low_level: LowLevelPolicy,
     /// When decisions are due.
     pub trigger: TriggerMode,
     /// Baseline of the flow time in the reward.
@@ -85,7 +85,7 @@ impl Default for ControlOptions {
         ControlOptions {
             objective: Objective::FCT,
             tau_s: 1.0,
-            low_level: BasePolicy::dt(),
+            low_level: LowLevelPolicy::dt(),
             trigger: TriggerMode::CumulativeEvent,
             baseline: RewardBaseline::Zero,
             horizon_s: None,
@@ -96,7 +96,7 @@ impl Default for ControlOptions {
 
 /// The reason why [`ControlEnv::advance`] returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Pause {
+pub enum StopReason {
     /// A decision is due: read the observation, then [`act`](ControlEnv::act).
     Decision,
     /// All flows are complete; the last reward covers the time until then.
@@ -109,7 +109,7 @@ pub enum Pause {
 type Watch<T, O> = ((Recorders, O), (RewardMeter<T>, ControlRecord));
 
 /// A simulation under control, by default of one switch.
-pub type Controlled<T = OneSwitch, O = ()> = Simulator<NeuralDynamicThreshold, Watch<T, O>, T>;
+pub type Controlled<T = OneSwitch, O = ()> = Simulator<ControlledThreshold, Watch<T, O>, T>;
 
 /// One trace under the NDT control.
 ///
@@ -173,14 +173,14 @@ impl ControlEnv<OneSwitch> {
     /// Same as [`advance`](ControlEnv::advance), but compiled with this crate. So callers run the same code at any
     /// level of optimisation.
     #[inline(never)]
-    pub fn advance_alone(&mut self) -> Pause {
+    pub fn advance_alone(&mut self) -> StopReason {
         self.advance()
     }
 }
 
 /// Puts levels of α in force at the egress and the ingress of a port.
 fn set_memory_alphas(
-    switch: &mut Switch<NeuralDynamicThreshold>,
+    switch: &mut Switch<ControlledThreshold>,
     port: usize,
     (egress, ingress): (&u8, &u8),
 ) {
@@ -192,10 +192,10 @@ fn set_memory_alphas(
 fn low_level_policy(
     at: &Scenario,
     options: &ControlOptions,
-) -> Result<NeuralDynamicThreshold, PolicyParseError> {
+) -> Result<ControlledThreshold, PolicyParseError> {
     // β = γ = B/N (paper, §IV-B).
     let beta = CodeUnits::new(at).beta;
-    let policy = NeuralDynamicThreshold::new(at.port_count(), beta, beta, options.trigger)
+    let policy = ControlledThreshold::new(at.port_count(), beta, beta, options.trigger)
         .with_queues_per_port(at.queues_per_port as usize);
     let low_level = &options.low_level;
     Ok(match low_level.admits_by_dt() {
@@ -218,7 +218,7 @@ fn controlled<T: ControlTopology, O: Observer>(
     let simulator = Simulator::in_network(scenario, trace, topology.clone(), capacity, make)?;
     let simulator = simulator.managed(low_level.policy().aqm(), scenario)?;
     let rates = BaseRates::new(scenario, trace, &topology, &options.objective);
-    let ways = Ways::new(topology, simulator.switches().len(), trace);
+    let ways = Paths::new(topology, simulator.switches().len(), trace);
     let time = ActiveTime::new(ways, options.tau_s, rates.clone());
     let meter = RewardMeter::new(time, trace.flows.len());
     let watch = (
@@ -315,25 +315,25 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
     }
 
     /// Runs to the next decision, to the end of the trace or to a limit.
-    pub fn advance(&mut self) -> Pause {
+    pub fn advance(&mut self) -> StopReason {
         loop {
             match self.simulator.advance() {
-                network::Pause::Decision(switch) => {
+                network::StopReason::Decision(switch) => {
                     self.at = switch;
                     return self.ask();
                 }
-                network::Pause::Alarm(tag) => {
+                network::StopReason::Alarm(tag) => {
                     if self.on_alarm(tag) {
                         return self.ask();
                     }
                 }
-                network::Pause::Finished => {
+                network::StopReason::Finished => {
                     self.at_every_switch(Self::close_interval);
-                    return Pause::Finished;
+                    return StopReason::Finished;
                 }
-                network::Pause::TimeLimit => {
+                network::StopReason::TimeLimit => {
                     self.at_every_switch(Self::observe);
-                    return Pause::Truncated;
+                    return StopReason::Truncated;
                 }
             }
         }
@@ -349,13 +349,13 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
         self.at = last;
     }
 
-    fn ask(&mut self) -> Pause {
+    fn ask(&mut self) -> StopReason {
         if self.max_decisions > 0 && self.decisions >= self.max_decisions {
             self.at_every_switch(Self::observe);
-            return Pause::Truncated;
+            return StopReason::Truncated;
         }
         self.observe();
-        Pause::Decision
+        StopReason::Decision
     }
 
     /// Handles an alarm and returns whether a decision is due.
@@ -534,7 +534,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
         &self.agents[self.at().index()]
     }
 
-    fn policy_mut(&mut self) -> &mut NeuralDynamicThreshold {
+    fn policy_mut(&mut self) -> &mut ControlledThreshold {
         let at = self.at();
         self.simulator.switch_and_observer(at).0.policy_mut()
     }

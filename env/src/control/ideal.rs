@@ -1,7 +1,7 @@
 //! The ideal run: the same trace with an unlimited buffer, which no policy influences.
 
 use super::meter::{ActiveTime, PortTotals};
-use super::ways::{ControlTopology, Ways, numbered};
+use super::ways::{ControlTopology, Paths, numbered};
 use bufgym_sim::network::{FlowRecord, FlowView, OneSwitch, SimError, SwitchId};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
@@ -101,7 +101,7 @@ impl<T: ControlTopology> IdealRun<T> {
         self.time.close_interval(switch, now, report);
     }
 
-    fn ways(&self) -> &Ways<T> {
+    fn ways(&self) -> &Paths<T> {
         self.time.ways()
     }
 
@@ -226,7 +226,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    pub(super) fn new<T: ControlTopology>(ways: &Ways<T>, trace: &Trace) -> Arrivals {
+    pub(super) fn new<T: ControlTopology>(ways: &Paths<T>, trace: &Trace) -> Arrivals {
         let mut by_port = vec![Vec::new(); ways.places()];
         for (number, flow) in (0..).zip(numbered(trace)) {
             let flow = &trace.flows[flow as usize];
@@ -262,8 +262,8 @@ mod tests {
     use bufgym_sim::rng::{Split, trace_seed};
     use bufgym_sim::traffic::{FlowSpec, generate};
 
-    fn ways(trace: &Trace) -> Ways<OneSwitch> {
-        Ways::new(OneSwitch { ports: 16 }, 1, trace)
+    fn ways(trace: &Trace) -> Paths<OneSwitch> {
+        Paths::new(OneSwitch { ports: 16 }, 1, trace)
     }
 
     #[test]

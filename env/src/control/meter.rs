@@ -12,7 +12,7 @@ use bufgym_sim::traffic::{Trace, host_number};
 use bufgym_sim::units::Time;
 
 use super::Objective;
-use super::ways::{ControlTopology, Ways, numbered};
+use super::ways::{ControlTopology, Paths, numbered};
 
 #[derive(Clone, Copy, Default, Debug)]
 struct PortMeter {
@@ -161,15 +161,15 @@ impl BaseRates {
 /// Active time of flows, by place: each flow counts at every place of its path, in equal parts.
 #[derive(Clone, Debug)]
 pub(super) struct ActiveTime<T> {
-    ways: Ways<T>,
+    ways: Paths<T>,
     flows: FlowMeter,
     /// Meter and base rates of slowdowns, if these are measured.
     slowdowns: Option<(FlowMeter, BaseRates)>,
 }
 
 impl<T: ControlTopology> ActiveTime<T> {
-    pub(super) fn new(ways: Ways<T>, tau: f64, rates: Option<BaseRates>) -> ActiveTime<T> {
-        let parts = f64::from(Ways::<T>::parts());
+    pub(super) fn new(ways: Paths<T>, tau: f64, rates: Option<BaseRates>) -> ActiveTime<T> {
+        let parts = f64::from(Paths::<T>::parts());
         let meter = |unit| FlowMeter::new(ways.places(), tau, unit);
         ActiveTime {
             flows: meter(parts),
@@ -178,7 +178,7 @@ impl<T: ControlTopology> ActiveTime<T> {
         }
     }
 
-    pub(super) fn ways(&self) -> &Ways<T> {
+    pub(super) fn ways(&self) -> &Paths<T> {
         &self.ways
     }
 
@@ -292,7 +292,7 @@ impl<T: ControlTopology> RewardMeter<T> {
         self.awaits_timeout[flow as usize]
     }
 
-    pub(super) fn ways(&self) -> &Ways<T> {
+    pub(super) fn ways(&self) -> &Paths<T> {
         self.time.ways()
     }
 
@@ -431,7 +431,7 @@ mod tests {
 
     impl Observer for Sampled {
         fn before_event<P: Policy>(&mut self, now: EventTime, switches: &[Switch<P>]) {
-            let now = now.at(switches[0].potential());
+            let now = now.at(switches[0].clock_offset());
             for (port, sum) in self.byte_ps.iter_mut().enumerate() {
                 let bytes = u128::from(switches[0].buffer().port(port));
                 *sum += bytes * u128::from(now.0 - self.last.0);
@@ -450,7 +450,7 @@ mod tests {
         let trace = generate(&scenario, trace_seed(Split::Train, 0, 1));
         for name in ["dt", "lqd", "occamy"] {
             let topology = OneSwitch { ports: 16 };
-            let ways = Ways::new(topology, 1, &trace);
+            let ways = Paths::new(topology, 1, &trace);
             let meter = RewardMeter::new(ActiveTime::new(ways, 1.0, None), trace.flows.len());
             let sampled = Sampled {
                 last: Time::ZERO,

@@ -6,7 +6,7 @@
 
 use super::ideal::{Arrivals, IdealRun, Lag};
 use super::observation::log_scaled;
-use super::ways::{ControlTopology, Ways};
+use super::ways::{ControlTopology, Paths};
 use bufgym_sim::convert::single;
 use bufgym_sim::network::{FlowView, SwitchId};
 use bufgym_sim::switch::SharedBuffer;
@@ -88,7 +88,7 @@ const WINDOWS: [u64; 5] = [1, 4, 16, 64, 256];
 /// Inputs of the features.
 pub(super) struct Known<'a, T> {
     pub(super) switch: SwitchId,
-    pub(super) ways: &'a Ways<T>,
+    pub(super) ways: &'a Paths<T>,
     pub(super) buffer: &'a SharedBuffer,
     /// Time on the hosts' clock.
     pub(super) now: Time,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::mem;
 
-use super::{ActionSet, BasePolicy, CodeUnits, ControlOptions, SWITCH};
+use super::{ActionSet, CodeUnits, ControlOptions, LowLevelPolicy, SWITCH};
 use bufgym_sim::network::{HostObserver, Observer, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::TriggerCause;
@@ -107,7 +107,7 @@ pub(super) struct EventLines {
 }
 
 impl EventLines {
-    pub(super) fn new(scenario: &Scenario, low_level: &BasePolicy) -> EventLines {
+    pub(super) fn new(scenario: &Scenario, low_level: &LowLevelPolicy) -> EventLines {
         let early = ActionSet::of(low_level).drops_early();
         let aqm = low_level.policy().aqm();
         let queues_per_port = scenario.queues_per_port as usize;
@@ -282,7 +282,7 @@ pub struct ControlRecord(Option<Box<EventLines>>);
 
 impl ControlRecord {
     /// Records every event from now on.
-    pub(super) fn begin(&mut self, scenario: &Scenario, low_level: &BasePolicy) {
+    pub(super) fn begin(&mut self, scenario: &Scenario, low_level: &LowLevelPolicy) {
         self.0 = Some(Box::new(EventLines::new(scenario, low_level)));
     }
 

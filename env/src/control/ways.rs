@@ -10,7 +10,7 @@ use bufgym_sim::network::{
 };
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::Switch;
-use bufgym_sim::switch::policy::NeuralDynamicThreshold;
+use bufgym_sim::switch::policy::ControlledThreshold;
 use bufgym_sim::traffic::{Trace, host_number};
 
 /// Largest number of switches on a path.
@@ -23,7 +23,7 @@ const PARTS: u32 = 3;
 /// A network whose switches can be controlled.
 pub trait ControlTopology:
     Topology<
-        PerSwitch<Switch<NeuralDynamicThreshold>>: Clone + Debug + Send + Sync,
+        PerSwitch<Switch<ControlledThreshold>>: Clone + Debug + Send + Sync,
         Events: Send + Sync,
     > + Send
     + Sync
@@ -57,7 +57,7 @@ impl ControlTopology for LeafSpine {
 ///
 /// With a single switch the path of a flow is the port of its receiver, and there is no table.
 #[derive(Clone, Debug)]
-pub(super) struct Ways<T> {
+pub(super) struct Paths<T> {
     topology: T,
     /// First place of every switch, and the number of all places.
     first: Arc<[usize]>,
@@ -72,16 +72,16 @@ struct Way {
     hops: u32,
 }
 
-impl<T: ControlTopology> Ways<T> {
+impl<T: ControlTopology> Paths<T> {
     /// Creates the paths of `trace`'s flows between `switches` switches.
     ///
     /// Where packets of a flow take turns among equal links (`ecmp=spray`), the path is that of the first packet.
-    pub(super) fn new(topology: T, switches: usize, trace: &Trace) -> Ways<T> {
+    pub(super) fn new(topology: T, switches: usize, trace: &Trace) -> Paths<T> {
         let mut first = vec![0];
         for switch in (0..switches).map(switch_id) {
             first.push(first[switch.index()] + topology.ports(switch));
         }
-        let mut ways = Ways {
+        let mut ways = Paths {
             topology,
             first: first.into(),
             table: Arc::default(),
@@ -159,7 +159,7 @@ impl<T: ControlTopology> Ways<T> {
     }
 
     /// Calls `visit` with every place of a flow and its share of the flow, in parts of
-    /// [`parts`](Ways::parts).
+    /// [`parts`](Paths::parts).
     #[inline]
     pub(super) fn visit(&self, number: u32, dst: u16, mut visit: impl FnMut(usize, u32)) {
         if !T::IS_FABRIC {
@@ -172,7 +172,7 @@ impl<T: ControlTopology> Ways<T> {
         }
     }
 
-    /// Same as [`visit`](Ways::visit) for one switch, with the number of the port there and the share as a factor.
+    /// Same as [`visit`](Paths::visit) for one switch, with the number of the port there and the share as a factor.
     pub(super) fn visit_at(
         &self,
         switch: SwitchId,

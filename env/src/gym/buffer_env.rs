@@ -6,7 +6,7 @@ use super::TraceSequence;
 use super::episodes::Episodes;
 use super::{Env, EnvError, Info, Reset, ResetOptions, Resumable, Space, Step};
 use crate::control::{ActionSet, FEATURES, HISTORY, PRIVILEGED, cell_centre};
-use crate::control::{ControlEnv, ControlOptions, Pause};
+use crate::control::{ControlEnv, ControlOptions, StopReason};
 use bufgym_sim::network::OneSwitch;
 use bufgym_sim::scenario::Scenario;
 
@@ -134,9 +134,9 @@ impl BufferEnv {
     }
 
     /// Applies `self.action` to the running episode.
-    fn apply(&mut self) -> Result<(f64, Pause), EnvError> {
+    fn apply(&mut self) -> Result<(f64, StopReason), EnvError> {
         let episode = self.episodes.running()?;
-        let pause = episode.act(&self.action);
+        let stop = episode.act(&self.action);
         let reward = episode.control.reward();
         let total = reward.total;
         self.info.begin(0);
@@ -145,10 +145,10 @@ impl BufferEnv {
         episode.stats.discounted_return += self.discount * total;
         self.discount *= f64::from(reward.discount);
         episode.control.privileged(&mut self.info.privileged);
-        if pause != Pause::Decision {
+        if stop != StopReason::Decision {
             self.info.episode = Some(episode.finish());
         }
-        Ok((total, pause))
+        Ok((total, stop))
     }
 
     fn observation(&self) -> &[f32] {
@@ -209,12 +209,12 @@ impl Env for BufferEnv {
         self.episodes.running()?;
         self.action_space.accept_action(action)?;
         self.action.copy_from_slice(action);
-        let (reward, pause) = self.apply()?;
+        let (reward, stop) = self.apply()?;
         Ok(Step {
             observation: self.observation(),
             reward,
-            terminated: pause == Pause::Finished,
-            truncated: pause == Pause::Truncated,
+            terminated: stop == StopReason::Finished,
+            truncated: stop == StopReason::Truncated,
             info: &self.info,
         })
     }

@@ -2,7 +2,7 @@
 
 use super::buffer_env::{BufferEnvOptions, EnvSnapshot, EpisodeSnapshot};
 use super::{EnvError, EpisodeStats, ResetOptions, TraceSequence};
-use crate::control::{ControlEnv, ControlTopology, Pause, action_level};
+use crate::control::{ControlEnv, ControlTopology, StopReason, action_level};
 use bufgym_sim::traffic::generate;
 
 /// Largest number of traces without a decision that one reset skips.
@@ -62,7 +62,7 @@ impl<T: ControlTopology> Episodes<T> {
             no_decision: skipped > 0,
             ..EpisodeStats::default()
         };
-        let decision = control.advance() == Pause::Decision;
+        let decision = control.advance() == StopReason::Decision;
         let episode = Episode {
             control,
             stats,
@@ -171,7 +171,7 @@ impl<T: ControlTopology> Episodes<T> {
 
 impl<T: ControlTopology> Episode<T> {
     /// Makes a decision, `[ports, outputs]`, and runs to the next pause.
-    pub(super) fn act(&mut self, action: &[f32]) -> Pause {
+    pub(super) fn act(&mut self, action: &[f32]) -> StopReason {
         let levels = action.iter().map(|&value| action_level(value));
         self.actions.extend(levels);
         self.control.act(action);

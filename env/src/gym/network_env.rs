@@ -4,7 +4,7 @@ use super::buffer_env::{blank_info, fill_levels, spaces};
 use super::episodes::Episodes;
 use super::{BufferEnvOptions, EnvError, EnvSnapshot, EpisodeStats, Info, MultiAgentEnv};
 use super::{ResetOptions, Space, Turn};
-use crate::control::{ControlEnv, ControlTopology, Pause, switch_id};
+use crate::control::{ControlEnv, ControlTopology, StopReason, switch_id};
 use bufgym_sim::network::{LeafSpine, SimError};
 
 /// A network of shared-memory switches under NDT's two-level control, by default of leaves and spines. Agents
@@ -129,21 +129,21 @@ impl<T: ControlTopology> NetworkEnv<T> {
     fn apply(&mut self) -> Result<Turn, EnvError> {
         let agent = &mut self.agents[self.turn];
         agent.decided = true;
-        let pause = self.episodes.running()?.act(&agent.action);
-        self.settle(pause)
+        let stop = self.episodes.running()?.act(&agent.action);
+        self.settle(stop)
     }
 
     /// Describes the intervals that ended with a pause, and returns whose turn it is.
-    fn settle(&mut self, pause: Pause) -> Result<Turn, EnvError> {
-        if pause == Pause::Decision {
+    fn settle(&mut self, stop: StopReason) -> Result<Turn, EnvError> {
+        if stop == StopReason::Decision {
             self.turn = self.episodes.running()?.control.at().index();
             self.close(self.turn)?;
             return Ok(Turn::Agent(self.turn));
         }
         (0..self.agents.len()).try_for_each(|agent| self.close(agent))?;
         self.ended = Some(self.episodes.running()?.finish());
-        Ok(match pause {
-            Pause::Finished => Turn::Terminated,
+        Ok(match stop {
+            StopReason::Finished => Turn::Terminated,
             _ => Turn::Truncated,
         })
     }
@@ -191,7 +191,7 @@ impl<T: ControlTopology + 'static> MultiAgentEnv for NetworkEnv<T> {
     fn reset(&mut self, seed: Option<u64>, options: &ResetOptions) -> Result<Turn, EnvError> {
         self.clear();
         self.episodes.reset(seed, options)?;
-        self.settle(Pause::Decision)
+        self.settle(StopReason::Decision)
     }
 
     fn step(&mut self, action: &[f32]) -> Result<Turn, EnvError> {
@@ -239,7 +239,7 @@ impl<T: ControlTopology + 'static> MultiAgentEnv for NetworkEnv<T> {
         let Some(mut replayed) = replayed else {
             return Ok(None);
         };
-        let mut turn = self.settle(Pause::Decision)?;
+        let mut turn = self.settle(StopReason::Decision)?;
         loop {
             let running = self.episodes.running().is_ok();
             let agent = &mut self.agents[self.turn];

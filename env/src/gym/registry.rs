@@ -2,7 +2,7 @@
 
 use super::{AutoresetMode, BufferEnv, BufferEnvOptions, EnvError, MultiAgentVectorEnv};
 use super::{NetworkEnv, TraceSequence, VectorEnv, VectorError};
-use crate::control::{BasePolicy, ControlOptions};
+use crate::control::{ControlOptions, LowLevelPolicy};
 use bufgym_sim::input::excerpt;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 
@@ -208,7 +208,7 @@ impl Registry {
         scenario.set_all(&options.settings)?;
         let mut control = options.control.clone();
         if scenario.has_lossless() && control.low_level.is_default() {
-            control.low_level = BasePolicy::reverie();
+            control.low_level = LowLevelPolicy::reverie();
         }
         Ok(BufferEnvOptions {
             scenario,
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn where_packets_are_lossless_decisions_set_both_sides_over_reverie() {
         let env = make_network("bufgym/Reverie-4x4-v0", &MakeOptions::default()).unwrap();
-        assert_eq!(env.options().control.low_level, BasePolicy::reverie());
+        assert_eq!(env.options().control.low_level, LowLevelPolicy::reverie());
         assert_eq!(env.action_space(0).shape(), [6, 2]);
         let mut options = MakeOptions::default();
         options.control.low_level = "fab".parse().unwrap();

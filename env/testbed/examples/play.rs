@@ -7,7 +7,7 @@ use std::time::Duration;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic;
-use bufgym_testbed::{Mind, Settings, run, serve_host};
+use bufgym_testbed::{Decider, Settings, run, serve_host};
 
 /// Argument with which this program is called as a host.
 const HOST: &str = "host";
@@ -39,7 +39,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let played = run(
         &scenario,
         &trace,
-        &Mind::Rule(&spec),
+        &Decider::Rule(&spec),
         &settings,
         &AtomicBool::new(false),
     )?;

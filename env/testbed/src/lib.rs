@@ -38,7 +38,7 @@ mod truth;
 
 pub use error::TestbedError;
 pub use host::serve_host;
-pub use session::{Mind, Run, Settings, check, run};
+pub use session::{Decider, Run, Settings, check, run};
 pub use truth::{Lost, PortPacing, Quantiles, Truth};
 
 /// Name of a host's interface.

@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bufgym_env::control::{BasePolicy, ControlOptions, Controller, ExternalControl};
+use bufgym_env::control::{ControlOptions, Controller, ExternalControl, LowLevelPolicy};
 use bufgym_sim::capture::{PcapWriter, hardware_address};
 use bufgym_sim::network::{
     BaseTime, ExternalSwitch, FlowRecord, HostCounts, Outcome, SimError, measured_flow,
 };
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::switch::policy::NeuralDynamicThreshold;
+use bufgym_sim::switch::policy::ControlledThreshold;
 use bufgym_sim::switch::{Policy, PolicySpec};
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
@@ -41,11 +41,11 @@ const PROBES: u32 = 10;
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Policy that decides at the switch.
-pub enum Mind<'a> {
+pub enum Decider<'a> {
     /// A rule.
     Rule(&'a PolicySpec),
     /// A learned policy: makes a controller for a run, over a heuristic.
-    Learned(&'a (dyn Fn() -> Box<dyn Controller> + Sync), BasePolicy),
+    Learned(&'a (dyn Fn() -> Box<dyn Controller> + Sync), LowLevelPolicy),
 }
 
 /// Settings of a run.
@@ -96,13 +96,13 @@ pub fn check(
 pub fn run(
     scenario: &Scenario,
     trace: &Trace,
-    mind: &Mind<'_>,
+    decider: &Decider<'_>,
     settings: &Settings,
     stop: &AtomicBool,
 ) -> Result<Run, TestbedError> {
     // The namespace, the processor and the precedence of the switch are those of this thread.
     std::thread::scope(|scope| {
-        let switch = scope.spawn(|| play(scenario, trace, mind, settings, stop));
+        let switch = scope.spawn(|| play(scenario, trace, decider, settings, stop));
         match switch.join() {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -113,13 +113,13 @@ pub fn run(
 fn play(
     scenario: &Scenario,
     trace: &Trace,
-    mind: &Mind<'_>,
+    decider: &Decider<'_>,
     settings: &Settings,
     stop: &AtomicBool,
 ) -> Result<Run, TestbedError> {
     let session = Session::open(scenario, trace, settings, stop)?;
-    match mind {
-        Mind::Rule(spec) => {
+    match decider {
+        Decider::Rule(spec) => {
             let policy = spec
                 .build(scenario)
                 .map_err(bufgym_sim::network::SimError::from)?;
@@ -127,7 +127,7 @@ fn play(
             let switch = ExternalSwitch::new(scenario, trace.seed, capacity, policy, spec.aqm())?;
             session.play(switch, &mut ())
         }
-        Mind::Learned(controller, low_level) => {
+        Decider::Learned(controller, low_level) => {
             let options = ControlOptions {
                 low_level: low_level.clone(),
                 ..ControlOptions::default()
@@ -154,10 +154,10 @@ struct Learned {
     times_us: Vec<f64>,
 }
 
-impl Control<NeuralDynamicThreshold> for Learned {
+impl Control<ControlledThreshold> for Learned {
     fn after_event(
         &mut self,
-        switch: &mut ExternalSwitch<NeuralDynamicThreshold>,
+        switch: &mut ExternalSwitch<ControlledThreshold>,
         now: Time,
     ) -> Result<(), SimError> {
         if self.control.is_due(switch, now) {

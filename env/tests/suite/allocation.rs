@@ -1,7 +1,7 @@
 //! Heap use of the simulator: nothing per packet, little per flow and environment.
 
 use allocation_counter::measure;
-use bufgym_env::control::{ControlEnv, ControlOptions, Pause};
+use bufgym_env::control::{ControlEnv, ControlOptions, StopReason};
 use bufgym_sim::network::Simulator;
 use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
@@ -183,7 +183,7 @@ fn many_environments_fit_into_memory() {
         for env in &mut envs {
             let action = vec![0.9; env.ports()];
             for _ in 0..200 {
-                if env.advance() == Pause::Decision {
+                if env.advance() == StopReason::Decision {
                     env.act(&action);
                 }
             }

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use bufgym_env::control::{BasePolicy, Controller};
+use bufgym_env::control::{Controller, LowLevelPolicy};
 use bufgym_sim::network::{LeafSpine, SwitchId, Topology as _};
 use bufgym_sim::scenario::Scenario;
 
@@ -19,7 +19,7 @@ pub trait ExternalNetwork: fmt::Debug + Send + Sync {
     fn controller(&self) -> Box<dyn Controller>;
 
     /// Returns the heuristic whose α the network sets.
-    fn low_level(&self) -> &BasePolicy;
+    fn low_level(&self) -> &LowLevelPolicy;
 
     /// Prepares the network for switches with this number of ports.
     ///

@@ -13,7 +13,7 @@ use std::time::Instant;
 use bufgym_sim::network::Outcome;
 use bufgym_sim::rng::Split;
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::switch::Paused;
+use bufgym_sim::switch::PfcInterval;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -93,7 +93,7 @@ struct Run {
     lossless: LosslessMetrics,
     mean_fct_ms: Option<f64>,
     incast_mean_slowdown: Option<f64>,
-    pauses: Vec<Paused>,
+    pauses: Vec<PfcInterval>,
 }
 
 impl Run {
@@ -121,7 +121,7 @@ pub fn explain(config: &PausesConfig, progress: OnProgress) -> Result<PausesExpl
     let runs = run_all(config, &traces, progress)?;
     let policies = config.entrants.iter().zip(&runs);
     let policies = policies.map(|(entrant, runs)| summarise(entrant, runs));
-    let pauses_of = |trace: usize| -> Vec<Paused> {
+    let pauses_of = |trace: usize| -> Vec<PfcInterval> {
         let of_trace = runs.iter().map(|of_policy| &of_policy[trace]);
         of_trace.flat_map(|run| run.pauses.clone()).collect()
     };

@@ -1,7 +1,7 @@
 //! Records a controller at work: its observations, its decisions, and the losses meanwhile.
 
 use bufgym_env::control::{
-    ALPHAS, BasePolicy, ControlOptions, Controller, Reading, RunOptions, action_index,
+    ALPHAS, ControlOptions, Controller, LowLevelPolicy, Reading, RunOptions, action_index,
     run_controlled,
 };
 use bufgym_sim::convert::{index, single};
@@ -115,7 +115,7 @@ pub fn watch(
     scenario: &Scenario,
     trace: &Trace,
     controller: &mut dyn Controller,
-    low_level: BasePolicy,
+    low_level: LowLevelPolicy,
     kept: usize,
     chance: &mut Xoshiro256PlusPlus,
 ) -> Result<Watched, SimError> {
@@ -188,7 +188,7 @@ mod tests {
             &scenario,
             &trace,
             &mut controller,
-            BasePolicy::dt(),
+            LowLevelPolicy::dt(),
             kept,
             &mut chance,
         )

@@ -1,6 +1,6 @@
 //! The candidate rules, and the selection of the best ones.
 
-use bufgym_env::control::BasePolicy;
+use bufgym_env::control::LowLevelPolicy;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::switch::aqm::AqmSpec;
 
@@ -50,7 +50,7 @@ pub fn standard_rules() -> Vec<PolicySpec> {
 }
 
 /// Returns the low-level heuristic of a rule with its α left open; `None` for a rule without α.
-pub(super) fn searchable(rule: &PolicySpec) -> Option<BasePolicy> {
+pub(super) fn searchable(rule: &PolicySpec) -> Option<LowLevelPolicy> {
     let aqm = rule.aqm().cloned().map(AqmSpec::closed).transpose().ok()?;
     let rule = rule.clone().without("alpha").managed_by(aqm);
     rule.to_string().parse().ok()

@@ -14,7 +14,8 @@
 //! smaller part of the gain is chance.
 
 use bufgym_env::control::{
-    ALPHAS, BasePolicy, ControlEnv, ControlOptions, Pause, RewardBaseline, TriggerMode, cell_centre,
+    ALPHAS, ControlEnv, ControlOptions, LowLevelPolicy, RewardBaseline, StopReason, TriggerMode,
+    cell_centre,
 };
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::Scenario;
@@ -43,7 +44,7 @@ pub(super) struct Search<'a> {
     /// Switch, transport and traffic, with a decision at the beginning of every step.
     scenario: Scenario,
     /// The rule whose α is searched.
-    low_level: &'a BasePolicy,
+    low_level: &'a LowLevelPolicy,
     name: String,
     /// Steps for which a candidate is followed.
     horizon: u64,
@@ -99,7 +100,7 @@ impl<'a> Search<'a> {
     /// Panics if the step is zero.
     pub(super) fn new(
         scenario: &Scenario,
-        low_level: &'a BasePolicy,
+        low_level: &'a LowLevelPolicy,
         step_us: u64,
         horizon_us: u64,
     ) -> Search<'a> {
@@ -149,7 +150,7 @@ impl<'a> Search<'a> {
         let mut step = 0;
         loop {
             env.act(&actions(&plan.levels(step, ports)));
-            if env.advance_alone() != Pause::Decision {
+            if env.advance_alone() != StopReason::Decision {
                 return Ok(outcome(&mut env));
             }
             step += 1;
@@ -229,13 +230,13 @@ impl<'a> Search<'a> {
         let mut followed = Followed::default();
         fork.act(candidate);
         for step in 0..self.horizon {
-            let pause = fork.advance_alone();
+            let stop = fork.advance_alone();
             followed.flow_time -= fork.reward().total;
             if step == 0 {
                 followed.dropped =
                     (0..fork.ports()).any(|port| fork.reading().volumes(port).dropped > 0);
             }
-            if pause != Pause::Decision {
+            if stop != StopReason::Decision {
                 break;
             }
             fork.act(base);
@@ -287,7 +288,7 @@ impl Members {
         let action = actions(levels);
         for (env, runs) in self.envs.iter_mut().filter(|(_, runs)| *runs) {
             env.act(&action);
-            *runs = env.advance_alone() == Pause::Decision;
+            *runs = env.advance_alone() == StopReason::Decision;
         }
     }
 
@@ -374,7 +375,7 @@ mod tests {
         generate(scenario, trace_seed(Split::Validation, 1, index))
     }
 
-    fn search<'a>(scenario: &Scenario, low_level: &'a BasePolicy) -> Search<'a> {
+    fn search<'a>(scenario: &Scenario, low_level: &'a LowLevelPolicy) -> Search<'a> {
         Search::new(scenario, low_level, 20_000, 300_000)
     }
 
@@ -388,7 +389,7 @@ mod tests {
             ("dt+random:p=0.02", "dt:alpha=0.5+random:p=0.02", 1),
             ("fab", "fab:alpha=4", 4),
         ] {
-            let low_level: BasePolicy = low_level.parse().unwrap();
+            let low_level: LowLevelPolicy = low_level.parse().unwrap();
             let by_plan = search(&scenario, &low_level)
                 .replay(&trace, &Plan::fixed(level))
                 .unwrap();
@@ -404,7 +405,7 @@ mod tests {
     #[test]
     fn a_plan_can_be_replayed() {
         let scenario = crowded();
-        let low_level = BasePolicy::dt();
+        let low_level = LowLevelPolicy::dt();
         let search = search(&scenario, &low_level);
         let members = [trace(&scenario, 0), trace(&scenario, 1)];
         let found = search.run(&members, 4, &|| {}).unwrap();
@@ -419,7 +420,7 @@ mod tests {
     #[test]
     fn a_fork_leaves_the_original_as_it_was() {
         let scenario = crowded();
-        let low_level = BasePolicy::dt();
+        let low_level = LowLevelPolicy::dt();
         let search = search(&scenario, &low_level);
         let trace = trace(&scenario, 0);
         let ahead = |forked: bool| {
@@ -433,7 +434,7 @@ mod tests {
                     }
                 }
                 env.act(&action);
-                if env.advance() != Pause::Decision {
+                if env.advance() != StopReason::Decision {
                     return (env.outcome().summary.mean_fct_ms, env.decisions(), dropped);
                 }
             }

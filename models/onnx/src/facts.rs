@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use bufgym_env::control::{ALPHAS, ActionSet, BasePolicy};
+use bufgym_env::control::{ALPHAS, ActionSet, LowLevelPolicy};
 use bufgym_sim::input::{condensed, excerpt};
 use serde::Deserialize;
 use tract_onnx::pb::ModelProto;
@@ -12,7 +12,7 @@ use tract_onnx::pb::ModelProto;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// Heuristic whose α the network sets.
-    pub low_level: Option<BasePolicy>,
+    pub low_level: Option<LowLevelPolicy>,
     /// Outputs that the network sets.
     pub actions: Option<ActionSet>,
     /// The scenario it was trained in.
@@ -55,7 +55,7 @@ impl Facts {
 ///
 /// # Errors
 /// When a field contradicts them.
-pub(crate) fn check(model: &ModelProto, low_level: &BasePolicy) -> Result<(), String> {
+pub(crate) fn check(model: &ModelProto, low_level: &LowLevelPolicy) -> Result<(), String> {
     let actions = ActionSet::of(low_level);
     let other = |key: &str, found: &str, expected: String| {
         Err(format!(

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bufgym_env::control::{ActionSet, BasePolicy};
+use bufgym_env::control::{ActionSet, LowLevelPolicy};
 use bufgym_sim::input::{self, condensed, excerpt};
 use tract_onnx::Onnx;
 use tract_onnx::pb::ModelProto;
@@ -32,7 +32,7 @@ pub const OPSETS: RangeInclusive<i64> = 9..=21;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// Heuristic whose α the network sets.
-    pub low_level: Option<BasePolicy>,
+    pub low_level: Option<LowLevelPolicy>,
     /// Outputs that the network sets. Together with a heuristic they work as in `bufgym train`: `alpha,early` adds
     /// early drop to it.
     pub actions: Option<ActionSet>,
@@ -46,7 +46,7 @@ struct Inner {
     path: PathBuf,
     model: InferenceModel,
     interface: Interface,
-    low_level: BasePolicy,
+    low_level: LowLevelPolicy,
     facts: Facts,
     /// Plans by number of ports.
     plans: Mutex<BTreeMap<usize, Arc<Plan>>>,
@@ -120,7 +120,7 @@ impl OnnxNetwork {
     }
 
     /// Returns the heuristic whose α the network sets.
-    pub fn low_level(&self) -> &BasePolicy {
+    pub fn low_level(&self) -> &LowLevelPolicy {
         &self.0.low_level
     }
 
@@ -333,7 +333,10 @@ fn check_constants(model: &InferenceModel) -> Result<(), String> {
 }
 
 /// Returns the heuristic below the network.
-fn low_level(facts: &Facts, settings: &Settings) -> Result<BasePolicy, bufgym_env::control::Unfit> {
+fn low_level(
+    facts: &Facts,
+    settings: &Settings,
+) -> Result<LowLevelPolicy, bufgym_env::control::Unfit> {
     let given = settings.low_level.as_ref();
     let low_level = given.or(facts.low_level.as_ref());
     let low_level = low_level.cloned().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bufgym_env::control::{ALPHAS, ActionSet, BasePolicy, HISTORY, INITIAL_INDEX, cell_centre};
+use bufgym_env::control::{ALPHAS, ActionSet, HISTORY, INITIAL_INDEX, LowLevelPolicy, cell_centre};
 use bufgym_sim::input::condensed;
 use bufgym_sim::switch::aqm::early::EarlyGaps;
 use serde::{Deserialize, Serialize};
@@ -30,8 +30,8 @@ pub struct Manifest {
     /// The levels that the outputs stand for.
     pub actions: Levels,
     /// The heuristic whose α the outputs set, and its early drop where it ends in `+early`; not written where it is Dynamic Threshold.
-    #[serde(default, skip_serializing_if = "BasePolicy::is_default")]
-    pub low_level: BasePolicy,
+    #[serde(default, skip_serializing_if = "LowLevelPolicy::is_default")]
+    pub low_level: LowLevelPolicy,
     /// Name of the scenario it was trained in.
     pub scenario: String,
     /// That scenario, every setting resolved.
@@ -184,8 +184,8 @@ impl Manifest {
             bufgym_version: env!("CARGO_PKG_VERSION").to_owned(),
             architecture: Architecture::of(ActionSet::Alpha),
             features: current_features(ActionSet::Alpha),
-            actions: Levels::of(&BasePolicy::default()),
-            low_level: BasePolicy::default(),
+            actions: Levels::of(&LowLevelPolicy::default()),
+            low_level: LowLevelPolicy::default(),
             scenario: scenario.to_owned(),
             scenario_toml: scenario_toml.to_owned(),
             objective: objective.to_owned(),
@@ -202,7 +202,7 @@ impl Manifest {
 
     /// Returns the manifest for another heuristic.
     #[must_use]
-    pub fn over(self, low_level: BasePolicy) -> Manifest {
+    pub fn over(self, low_level: LowLevelPolicy) -> Manifest {
         let actions = ActionSet::of(&low_level);
         Manifest {
             architecture: Architecture::of(actions),
@@ -277,7 +277,7 @@ impl Architecture {
 }
 
 impl Levels {
-    fn of(low_level: &BasePolicy) -> Levels {
+    fn of(low_level: &LowLevelPolicy) -> Levels {
         let early_gaps = low_level.early_gaps();
         Levels {
             rule: "index = min(7, floor((tanh(mean) + 1) / 2 * 8))".to_owned(),

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bufgym_env::control::{ActionSet, BasePolicy};
+use bufgym_env::control::{ActionSet, LowLevelPolicy};
 use bufgym_sim::input::{self, condensed, excerpt};
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
@@ -29,7 +29,7 @@ pub struct LinearFile {
     /// Version of the program that wrote it.
     pub bufgym_version: String,
     /// The heuristic whose α the rule sets.
-    pub low_level: BasePolicy,
+    pub low_level: LowLevelPolicy,
     /// The weights by feature. In the file `weights` are those for α, `early` those for early drop and
     /// `ingress` those for the α of ingress queues; it has the second where the heuristic ends in `+early`,
     /// and the third where it manages the memory of lossless packets.
@@ -128,7 +128,7 @@ fn read(text: &[u8]) -> Result<LinearFile, String> {
     // These are checked first, because another format or version may have other fields.
     fields.expect("format", &FORMAT.into())?;
     fields.expect("version", &VERSION.into())?;
-    let low_level: BasePolicy = fields.take("low_level")?;
+    let low_level: LowLevelPolicy = fields.take("low_level")?;
     let alpha = LinearRule::new(weights(&mut fields, ALPHA)?);
     let file = LinearFile {
         bufgym_version: fields.take("bufgym_version")?,

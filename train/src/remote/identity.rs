@@ -115,7 +115,7 @@ fn simulated(weights: ActorWeights) -> [f64; 2] {
     let setting = Setting {
         scenarios: vec![scenario],
         metric: Metric::MeanFct,
-        low_level: bufgym_env::control::BasePolicy::dt(),
+        low_level: bufgym_env::control::LowLevelPolicy::dt(),
     };
     let trace = TraceRef {
         scenario: 0,

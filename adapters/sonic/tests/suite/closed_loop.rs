@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bufgym_env::control::{
-    ControlEnv, ControlOptions, Controller as _, FEATURES, HISTORY, Pause, TriggerMode,
+    ControlEnv, ControlOptions, Controller as _, FEATURES, HISTORY, StopReason, TriggerMode,
 };
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::units::Time;
@@ -81,7 +81,7 @@ fn the_agent_does_what_the_control_of_the_simulator_does() {
     let mut expected = Watcher::default();
     let mut env = ControlEnv::new(&fixed, &trace, &options).unwrap();
     let mut action = vec![0.0; env.ports()];
-    while env.advance() == Pause::Decision {
+    while env.advance() == StopReason::Decision {
         expected.act(env.observation(), env.ports(), &mut action);
         env.act(&action);
     }

@@ -1,10 +1,10 @@
 //! Two clocks: the time at a node, and the time by which events are ordered.
 //!
-//! A node's event is due at the **event time** `time + potential(node)`. Hosts have potential 0, a
+//! A node's event is due at the **event time** `time + offset(node)`. Hosts have a clock offset of 0, a
 //! single switch one propagation delay. A hop from u to v that takes d on the link then lasts
-//! `d + potential(v) - potential(u)` of event time, which is zero for hops to hosts: a packet
+//! `d + offset(v) - offset(u)` of event time, which is zero for hops to hosts: a packet
 //! that leaves the switch is delivered in the same event. Hops to the switch take `2 d`. No hop lasts
-//! less than zero, so causes stay before effects. In a network of several switches all potentials
+//! less than zero, so causes stay before effects. In a network of several switches all offsets
 //! are zero: there the order of simultaneous events at different nodes counts.
 
 use crate::units::Time;
@@ -19,7 +19,7 @@ impl EventTime {
 
     /// Returns the time at a node. It is zero before the node's clock starts.
     #[inline]
-    pub fn at(self, node: Potential) -> Time {
+    pub fn at(self, node: ClockOffset) -> Time {
         Time(self.0.saturating_sub(node.0.0))
     }
 
@@ -43,12 +43,12 @@ impl EventTime {
 
 /// Offset by which the event time is ahead of the time at a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub struct Potential(pub(crate) Time);
+pub struct ClockOffset(pub(crate) Time);
 
-impl Potential {
-    /// Returns the potential of a node with this propagation delay to the hosts.
-    pub fn of(propagation: Time) -> Potential {
-        Potential(propagation)
+impl ClockOffset {
+    /// Returns the clock offset of a node with this propagation delay to the hosts.
+    pub fn of(propagation: Time) -> ClockOffset {
+        ClockOffset(propagation)
     }
 }
 
@@ -59,8 +59,8 @@ mod tests {
     #[test]
     fn hops_towards_hosts_take_no_event_time() {
         let delay = Time::from_us(3);
-        let [host, switch] = [Time::ZERO, delay].map(Potential::of);
-        let hop = |from: Potential, to: Potential| (delay.0 + to.0.0) - from.0.0;
+        let [host, switch] = [Time::ZERO, delay].map(ClockOffset::of);
+        let hop = |from: ClockOffset, to: ClockOffset| (delay.0 + to.0.0) - from.0.0;
         assert_eq!((hop(switch, host), hop(host, switch)), (0, 2 * delay.0));
         let now = EventTime::of_host(Time::from_us(10));
         assert_eq!(

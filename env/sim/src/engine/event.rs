@@ -30,16 +30,16 @@ use std::fmt::Debug;
 
 use super::clock::EventTime;
 use super::fifo::FixedDelayQueue;
-use super::link::Line;
+use super::link::LinkKind;
 use super::packet::{PacketId, SizeClass};
 use super::topology::{Neighbour, SwitchId};
 use crate::units::Time;
 
-/// Subject of an event: a packet, and the host or switch that sends it.
+/// A packet of an event, and the host or switch that sends it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Subject {
+pub struct PacketEvent {
     pub(crate) packet: PacketId,
-    /// A host, or a [switch](Subject::of_switch). In a network of one switch, hosts may have any
+    /// A host, or a [switch](PacketEvent::of_switch). In a network of one switch, hosts may have any
     /// number.
     pub(crate) sender: u16,
     /// Rank of the event that made the host begin to send the packet. In a network of several switches:
@@ -47,90 +47,90 @@ pub struct Subject {
     note: u16,
 }
 
-impl Subject {
+impl PacketEvent {
     /// Bit that marks switches among senders.
     const SWITCH: u16 = 1 << 15;
 
-    /// Returns the subject of a packet that a host sends; `rank` is that of the event that made it begin.
+    /// Returns the event of a packet that a host sends; `rank` is that of the event that made it begin.
     #[inline(always)]
-    pub(crate) fn of_host(host: u16, packet: PacketId, rank: TieRank) -> Subject {
-        Subject {
+    pub(crate) fn of_host(host: u16, packet: PacketId, rank: TieBreak) -> PacketEvent {
+        PacketEvent {
             packet,
             sender: host,
             note: rank.0,
         }
     }
 
-    /// Returns the subject of a packet that a switch sends.
+    /// Returns the event of a packet that a switch sends.
     #[inline(always)]
-    pub(crate) fn of_switch(switch: SwitchId, packet: PacketId) -> Subject {
-        Subject {
+    pub(crate) fn of_switch(switch: SwitchId, packet: PacketId) -> PacketEvent {
+        PacketEvent {
             packet,
-            sender: switch.0 | Subject::SWITCH,
-            note: TieRank::FIRST.0,
+            sender: switch.0 | PacketEvent::SWITCH,
+            note: TieBreak::FIRST.0,
         }
     }
 
-    /// Returns the subject of a packet that a switch of a fabric sends to its neighbour.
+    /// Returns the event of a packet that a switch of a fabric sends to its neighbour.
     #[inline(always)]
-    pub(crate) fn of_line(switch: SwitchId, packet: PacketId, to: Neighbour) -> Subject {
-        Subject {
+    pub(crate) fn of_line(switch: SwitchId, packet: PacketId, to: Neighbour) -> PacketEvent {
+        PacketEvent {
             packet,
-            sender: switch.0 | Subject::SWITCH,
+            sender: switch.0 | PacketEvent::SWITCH,
             note: match to {
                 Neighbour::Host(host) => host,
-                Neighbour::Switch(to) => to.0 | Subject::SWITCH,
+                Neighbour::Switch(to) => to.0 | PacketEvent::SWITCH,
             },
         }
     }
 
     /// Returns the rank of the event that made the host begin to send the packet.
     #[inline(always)]
-    fn rank(self) -> TieRank {
-        TieRank(self.note)
+    fn rank(self) -> TieBreak {
+        TieBreak(self.note)
     }
 
     /// Returns the sender if it is a switch.
     #[inline(always)]
     pub(crate) fn sending_switch(self) -> Option<SwitchId> {
-        let number = self.sender ^ Subject::SWITCH;
-        (number < Subject::SWITCH).then_some(SwitchId(number))
+        let number = self.sender ^ PacketEvent::SWITCH;
+        (number < PacketEvent::SWITCH).then_some(SwitchId(number))
     }
 
     /// Returns the switch to which a switch of a fabric sends the packet; `None` if the receiver is a host.
     #[inline(always)]
     pub(crate) fn receiving_switch(self) -> Option<SwitchId> {
-        let number = self.note ^ Subject::SWITCH;
-        (number < Subject::SWITCH).then_some(SwitchId(number))
+        let number = self.note ^ PacketEvent::SWITCH;
+        (number < PacketEvent::SWITCH).then_some(SwitchId(number))
     }
 }
 
 /// Rank of an event among simultaneous events at a host: events that were scheduled earlier run first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub struct TieRank(u16);
+pub struct TieBreak(u16);
 
-impl TieRank {
+impl TieBreak {
     /// Rank before any delivery.
-    pub(crate) const FIRST: TieRank = TieRank(0);
+    pub(crate) const FIRST: TieBreak = TieBreak(0);
     /// Rank after any delivery.
-    pub(crate) const LAST: TieRank = TieRank(u16::MAX);
+    pub(crate) const LAST: TieBreak = TieBreak(u16::MAX);
 }
 
 /// Ranks of events at hosts, by the delay with which they were scheduled.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TieRanks {
+pub(crate) struct TieBreaks {
     delays: [Time; 4],
     /// Rank of the end of a transmission, by common size.
-    sent: [TieRank; 2],
+    sent: [TieBreak; 2],
     /// Rank of a delivery, by common size.
-    delivered: [TieRank; 2],
+    delivered: [TieBreak; 2],
 }
 
-impl TieRanks {
+impl TieBreaks {
     /// Computes the ranks from the delays with which ends of transmission and deliveries are scheduled, by
     /// common size.
-    pub(crate) fn new(sent: [Time; 2], delivered: [Time; 2]) -> TieRanks {
-        let mut ranks = TieRanks {
+    pub(crate) fn new(sent: [Time; 2], delivered: [Time; 2]) -> TieBreaks {
+        let mut ranks = TieBreaks {
             delays: [sent[0], sent[1], delivered[0], delivered[1]],
             sent: Default::default(),
             delivered: Default::default(),
@@ -141,14 +141,14 @@ impl TieRanks {
     }
 
     /// Returns the rank of an event that was scheduled with this delay.
-    fn after(&self, delay: Time) -> TieRank {
+    fn after(&self, delay: Time) -> TieBreak {
         let longer = self.delays.iter().filter(|&&known| known > delay);
-        TieRank(1 + longer.map(|_| 1).sum::<u16>())
+        TieBreak(1 + longer.map(|_| 1).sum::<u16>())
     }
 
     /// Returns the rank of the end of a transmission.
     #[inline(always)]
-    pub(crate) fn sent(&self, class: SizeClass, transmission: Time) -> TieRank {
+    pub(crate) fn sent(&self, class: SizeClass, transmission: Time) -> TieBreak {
         match class.common() {
             Some(class) => self.sent[usize::from(class)],
             None => self.after(transmission),
@@ -157,14 +157,14 @@ impl TieRanks {
 
     /// Returns the rank of a packet's delivery. A packet of unusual size counts as an acknowledgement.
     #[inline(always)]
-    pub(crate) fn delivered(&self, class: SizeClass) -> TieRank {
+    pub(crate) fn delivered(&self, class: SizeClass) -> TieBreak {
         self.delivered[usize::from(class.common().unwrap_or(1))]
     }
 }
 
 /// Due time of an event, and its rank among simultaneous ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Due(u64);
+pub struct EventKey(u64);
 
 const RANK_BITS: u32 = 4;
 
@@ -176,21 +176,21 @@ pub(super) const LAST_INSTANT: EventTime = EventTime((u64::MAX >> RANK_BITS) - 1
 /// second.
 pub(crate) const HORIZON: EventTime = EventTime(LAST_INSTANT.0 - Time::from_ms(1_000_000).0);
 
-impl Due {
+impl EventKey {
     /// Later than all events.
-    pub(super) const NEVER: Due = Due(u64::MAX);
+    pub(super) const NEVER: EventKey = EventKey(u64::MAX);
 
     #[inline]
-    pub(super) fn new(time: EventTime, rank: u8) -> Due {
-        Due(time.0 << RANK_BITS | u64::from(rank))
+    pub(super) fn new(time: EventTime, rank: u8) -> EventKey {
+        EventKey(time.0 << RANK_BITS | u64::from(rank))
     }
 
-    /// Like [`new`](Due::new), but returns [`NEVER`](Due::NEVER) for instants after [`LAST_INSTANT`].
-    fn saturating(time: EventTime, rank: u8) -> Due {
+    /// Like [`new`](EventKey::new), but returns [`NEVER`](EventKey::NEVER) for instants after [`LAST_INSTANT`].
+    fn saturating(time: EventTime, rank: u8) -> EventKey {
         if time > LAST_INSTANT {
-            Due::NEVER
+            EventKey::NEVER
         } else {
-            Due::new(time, rank)
+            EventKey::new(time, rank)
         }
     }
 
@@ -218,10 +218,10 @@ pub(crate) mod source {
     pub(crate) const NEXT: u8 = 4;
     pub(crate) const NEXT_OF_ACK: u8 = 5;
     /// The event waits in the heap.
-    pub(crate) const IRREGULAR: u8 = 6;
+    pub(crate) const HEAP: u8 = 6;
 }
 
-use source::{ARRIVAL, FREE, IRREGULAR, NEXT};
+use source::{ARRIVAL, FREE, HEAP, NEXT};
 
 const QUEUES: u8 = 6;
 /// Number of FIFO queues, as a length.
@@ -292,9 +292,9 @@ pub struct PauseEffect {
 #[derive(Clone, Copy, Debug)]
 pub enum Timer {
     /// A packet of unusual size reaches the switch.
-    Arrival(Subject),
+    Arrival(PacketEvent),
     /// A port has sent a packet of unusual size.
-    Free(Subject),
+    Free(PacketEvent),
     /// A fair host has sent a packet of unusual size.
     Next(u16),
     /// A retransmission timer may have expired; it is read when the event falls due, so that
@@ -342,13 +342,13 @@ impl Timer {
 /// An event of the heap. The longer delay, then the sequence number, order simultaneous ones.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    due: Due,
+    due: EventKey,
     sequence: u64,
     timer: Timer,
 }
 
 impl Entry {
-    fn key(&self) -> (Due, u64) {
+    fn key(&self) -> (EventKey, u64) {
         (self.due, self.sequence)
     }
 }
@@ -375,7 +375,7 @@ impl Ord for Entry {
 
 /// An event of the heap, or a start, that has fallen due.
 #[derive(Clone, Copy, Debug)]
-pub enum Irregular {
+pub enum HeapEvent {
     /// The next flow starts.
     Start,
     /// A timer.
@@ -388,26 +388,26 @@ pub trait Events: Clone + Debug {
     fn new(delays: Delays) -> Self;
 
     /// Returns when the next event is due; its rank tells where it waits. Complexity: O(1).
-    fn next(&self) -> Due;
+    fn next(&self) -> EventKey;
 
     /// Returns the queue in which the [next](Events::next) event waits.
-    fn source(&self, due: Due) -> u8;
+    fn source(&self, due: EventKey) -> u8;
 
     /// Takes the event that has fallen due in the queue `source`. Complexity: O(1).
-    fn take(&mut self, source: u8) -> Subject;
+    fn take(&mut self, source: u8) -> PacketEvent;
 
     /// Takes the start or timer that has fallen due.
-    fn take_irregular(&mut self) -> Irregular;
+    fn take_heap(&mut self) -> HeapEvent;
 
     /// Schedules the arrival of a packet that an idle sender begins to send now. Sending takes
     /// `transmission`; the last bit reaches the far end of the line one propagation delay later.
     fn arrive(
         &mut self,
         now: EventTime,
-        line: Line,
+        line: LinkKind,
         transmission: Time,
         class: SizeClass,
-        subject: Subject,
+        event: PacketEvent,
     );
 
     /// Schedules both events of a packet that a fair host, or a port of a fabric's switch, begins to send
@@ -416,19 +416,25 @@ pub trait Events: Clone + Debug {
     fn cross(
         &mut self,
         now: EventTime,
-        line: Line,
+        line: LinkKind,
         transmission: Time,
         class: SizeClass,
-        subject: Subject,
+        event: PacketEvent,
     );
 
     /// Schedules the end of transmission of a packet that a port of a single switch begins to send now.
-    fn free_port(&mut self, now: EventTime, transmission: Time, class: SizeClass, subject: Subject);
+    fn free_port(
+        &mut self,
+        now: EventTime,
+        transmission: Time,
+        class: SizeClass,
+        event: PacketEvent,
+    );
 
     /// Takes the packet that reaches a switch next; `next` is the queue of busy hosts. If packets reach the
     /// switch simultaneously, their hosts began to send them simultaneously. Then the events that made the
     /// hosts begin decide the order.
-    fn take_arrival(&mut self, next: u8) -> Subject;
+    fn take_arrival(&mut self, next: u8) -> PacketEvent;
 
     /// Schedules the arrival at the switch of a packet whose host began to send it when the packet that
     /// arrives now had left. It arrives one `transmission` after that packet.
@@ -437,7 +443,7 @@ pub trait Events: Clone + Debug {
         now: EventTime,
         transmission: Time,
         class: SizeClass,
-        subject: Subject,
+        event: PacketEvent,
     );
 
     /// Sets the start of the next flow; `None` if there is none.
@@ -447,17 +453,17 @@ pub trait Events: Clone + Debug {
     fn set_timer(&mut self, now: EventTime, delay: Time, timer: Timer);
 
     /// Returns the packets that have an event at the switch, or host, that they reach next.
-    fn arriving(&self) -> impl Iterator<Item = Subject>;
+    fn arriving(&self) -> impl Iterator<Item = PacketEvent>;
 
     /// Returns the packets that a port is sending.
-    fn in_service(&self) -> impl Iterator<Item = Subject>;
+    fn in_service(&self) -> impl Iterator<Item = PacketEvent>;
 }
 
 /// The events of a single switch and its hosts.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
     /// Due time of each candidate.
-    heads: [Due; LENGTH + 1],
+    heads: [EventKey; LENGTH + 1],
     /// Delay of each FIFO queue, with its rank, that is added to the current time.
     ahead: [u64; LENGTH],
     /// Queue in which an event waits, by rank.
@@ -466,7 +472,7 @@ pub struct EventQueue {
     timers: BinaryHeap<Reverse<Entry>>,
     /// Number of timers ever set.
     sequence: u64,
-    start: Due,
+    start: EventKey,
     delays: Delays,
 }
 
@@ -475,85 +481,85 @@ impl Events for EventQueue {
         let mut order: Vec<u8> = (0..QUEUES).collect();
         order.sort_by_key(|&queue| Reverse((delays.since_cause(queue), queue)));
         let mut ahead = [0; LENGTH];
-        let mut sources = [IRREGULAR; 1 << RANK_BITS];
+        let mut sources = [HEAP; 1 << RANK_BITS];
         for (place, queue) in (0..QUEUES).zip(order) {
             // The heap uses the even ranks.
             let rank = 2 * place + 1;
             let delay = EventTime(delays.ahead(queue).0);
-            ahead[usize::from(queue)] = Due::new(delay, rank).0;
+            ahead[usize::from(queue)] = EventKey::new(delay, rank).0;
             sources[usize::from(rank)] = queue;
         }
         EventQueue {
-            heads: [Due::NEVER; LENGTH + 1],
+            heads: [EventKey::NEVER; LENGTH + 1],
             ahead,
             sources,
             queues: Default::default(),
             timers: BinaryHeap::new(),
             sequence: 0,
-            start: Due::NEVER,
+            start: EventKey::NEVER,
             delays,
         }
     }
 
     #[inline(always)]
-    fn next(&self) -> Due {
+    fn next(&self) -> EventKey {
         let [a, b, c, d, e, f, g] = self.heads;
         a.min(b).min(c.min(d)).min(e.min(f).min(g))
     }
 
     #[inline(always)]
-    fn source(&self, due: Due) -> u8 {
+    fn source(&self, due: EventKey) -> u8 {
         self.sources[usize::from(due.rank())]
     }
 
     #[inline(always)]
-    fn take(&mut self, queue: u8) -> Subject {
-        let (subject, next) = self.queues[usize::from(queue)].pop();
+    fn take(&mut self, queue: u8) -> PacketEvent {
+        let (event, next) = self.queues[usize::from(queue)].pop();
         self.heads[usize::from(queue)] = next;
-        subject
+        event
     }
 
     /// Takes a start before simultaneous timers.
-    fn take_irregular(&mut self) -> Irregular {
-        let is_start = self.start == self.heads[usize::from(IRREGULAR)];
+    fn take_heap(&mut self) -> HeapEvent {
+        let is_start = self.start == self.heads[usize::from(HEAP)];
         let timer = match is_start {
             true => None,
             false => self.timers.pop(),
         };
-        self.find_irregular();
-        timer.map_or(Irregular::Start, |entry| Irregular::Timer(entry.0.timer))
+        self.find_heap();
+        timer.map_or(HeapEvent::Start, |entry| HeapEvent::Timer(entry.0.timer))
     }
 
     #[inline(always)]
     fn arrive(
         &mut self,
         now: EventTime,
-        _line: Line,
+        _line: LinkKind,
         transmission: Time,
         class: SizeClass,
-        subject: Subject,
+        event: PacketEvent,
     ) {
         if let Some(class) = class.common() {
-            return self.schedule(now, ARRIVAL + class, subject);
+            return self.schedule(now, ARRIVAL + class, event);
         }
         let propagation = self.delays.propagation;
         let cause = transmission + propagation;
-        self.set(now, cause + propagation, cause, Timer::Arrival(subject));
+        self.set(now, cause + propagation, cause, Timer::Arrival(event));
     }
 
     #[inline(always)]
     fn cross(
         &mut self,
         now: EventTime,
-        line: Line,
+        line: LinkKind,
         transmission: Time,
         class: SizeClass,
-        subject: Subject,
+        event: PacketEvent,
     ) {
-        self.arrive(now, line, transmission, class, subject);
+        self.arrive(now, line, transmission, class, event);
         match class.common() {
-            Some(class) => self.schedule(now, NEXT + class, subject),
-            None => self.set_timer(now, transmission, Timer::Next(subject.sender)),
+            Some(class) => self.schedule(now, NEXT + class, event),
+            None => self.set_timer(now, transmission, Timer::Next(event.sender)),
         }
     }
 
@@ -563,16 +569,16 @@ impl Events for EventQueue {
         now: EventTime,
         transmission: Time,
         class: SizeClass,
-        subject: Subject,
+        event: PacketEvent,
     ) {
         match class.common() {
-            Some(class) => self.schedule(now, FREE + class, subject),
-            None => self.set_timer(now, transmission, Timer::Free(subject)),
+            Some(class) => self.schedule(now, FREE + class, event),
+            None => self.set_timer(now, transmission, Timer::Free(event)),
         }
     }
 
     #[inline(always)]
-    fn take_arrival(&mut self, next: u8) -> Subject {
+    fn take_arrival(&mut self, next: u8) -> PacketEvent {
         let idle = next - NEXT + ARRIVAL;
         let [of_busy, of_idle] = [next, idle].map(|queue| self.heads[usize::from(queue)].time());
         if of_busy == of_idle && self.idle_began_first(next, idle) {
@@ -587,28 +593,28 @@ impl Events for EventQueue {
         now: EventTime,
         transmission: Time,
         class: SizeClass,
-        subject: Subject,
+        event: PacketEvent,
     ) {
         if let Some(class) = class.common() {
-            return self.schedule(now, NEXT + class, subject);
+            return self.schedule(now, NEXT + class, event);
         }
         let cause = transmission + self.delays.propagation;
-        self.set(now, transmission, cause, Timer::Arrival(subject));
+        self.set(now, transmission, cause, Timer::Arrival(event));
     }
 
     fn set_start(&mut self, start: Option<Time>) {
-        let due = |time| Due::saturating(EventTime::of_host(time), 0);
-        self.start = start.map_or(Due::NEVER, due);
-        self.find_irregular();
+        let due = |time| EventKey::saturating(EventTime::of_host(time), 0);
+        self.start = start.map_or(EventKey::NEVER, due);
+        self.find_heap();
     }
 
     fn set_timer(&mut self, now: EventTime, delay: Time, timer: Timer) {
         self.set(now, delay, delay, timer);
     }
 
-    fn arriving(&self) -> impl Iterator<Item = Subject> {
+    fn arriving(&self) -> impl Iterator<Item = PacketEvent> {
         let timers = self.timers.iter().filter_map(|entry| match entry.0.timer {
-            Timer::Arrival(subject) => Some(subject),
+            Timer::Arrival(event) => Some(event),
             _ => None,
         });
         let queues = match self.delays.fair_hosts {
@@ -621,9 +627,9 @@ impl Events for EventQueue {
             .chain(timers)
     }
 
-    fn in_service(&self) -> impl Iterator<Item = Subject> {
+    fn in_service(&self) -> impl Iterator<Item = PacketEvent> {
         let timers = self.timers.iter().filter_map(|entry| match entry.0.timer {
-            Timer::Free(subject) => Some(subject),
+            Timer::Free(event) => Some(event),
             _ => None,
         });
         let queues = &self.queues[usize::from(FREE)..usize::from(ARRIVAL)];
@@ -636,16 +642,16 @@ impl Events for EventQueue {
 
 impl EventQueue {
     #[inline(always)]
-    fn offer(&mut self, index: u8, due: Due) {
+    fn offer(&mut self, index: u8, due: EventKey) {
         let head = &mut self.heads[usize::from(index)];
         *head = (*head).min(due);
     }
 
     /// Schedules an event in a FIFO queue. Complexity: O(1), amortised.
     #[inline(always)]
-    fn schedule(&mut self, now: EventTime, queue: u8, subject: Subject) {
-        let due = Due((now.0 << RANK_BITS) + self.ahead[usize::from(queue)]);
-        self.queues[usize::from(queue)].push(due, subject);
+    fn schedule(&mut self, now: EventTime, queue: u8, event: PacketEvent) {
+        let due = EventKey((now.0 << RANK_BITS) + self.ahead[usize::from(queue)]);
+        self.queues[usize::from(queue)].push(due, event);
         self.offer(queue, due);
     }
 
@@ -662,18 +668,21 @@ impl EventQueue {
     fn set(&mut self, now: EventTime, delay: Time, since_cause: Time, timer: Timer) {
         let earlier = |queue| u8::from(self.delays.since_cause(queue) > since_cause);
         let rank = 2 * (0..QUEUES).map(earlier).sum::<u8>();
-        let due = Due::saturating(now.saturating_add(delay), rank);
+        let due = EventKey::saturating(now.saturating_add(delay), rank);
         self.sequence += 1;
         self.timers.push(Reverse(Entry {
             due,
             sequence: self.sequence,
             timer,
         }));
-        self.offer(IRREGULAR, due);
+        self.offer(HEAP, due);
     }
 
-    fn find_irregular(&mut self) {
-        let timer = self.timers.peek().map_or(Due::NEVER, |entry| entry.0.due);
-        self.heads[usize::from(IRREGULAR)] = self.start.min(timer);
+    fn find_heap(&mut self) {
+        let timer = self
+            .timers
+            .peek()
+            .map_or(EventKey::NEVER, |entry| entry.0.due);
+        self.heads[usize::from(HEAP)] = self.start.min(timer);
     }
 }

@@ -9,15 +9,15 @@
 //! As with a [single switch](super::event::EventQueue), nearly all events are scheduled one of a few
 //! constant times ahead and wait in FIFO queues. The second event of a packet follows the first one
 //! propagation delay later and has the next number. So both wait in one queue, a
-//! [`Lane`] for each of two sizes of packets on two kinds of line, which is read twice.
+//! [`DelayLine`] for each of two sizes of packets on two kinds of line, which is read twice.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::clock::EventTime;
-use super::event::{Delays, Due, Events, Irregular, LAST_INSTANT, Subject, Timer};
-use super::lane::{ARRIVING, LEAVING, Lane, Moment};
-use super::link::Line;
+use super::delay_line::{ARRIVING, DelayLine, FabricKey, LEAVING};
+use super::event::{Delays, EventKey, Events, HeapEvent, LAST_INSTANT, PacketEvent, Timer};
+use super::link::LinkKind;
 use super::packet::SizeClass;
 use crate::units::Time;
 
@@ -28,26 +28,26 @@ pub(crate) mod source {
     /// A packet reaches the far end of its line; the number of the delay line is added.
     pub(crate) const REACH: u8 = 4;
     /// The event waits in the heap.
-    pub(crate) const IRREGULAR: u8 = 8;
+    pub(crate) const HEAP: u8 = 8;
 }
 
-use source::{FREE, IRREGULAR, REACH};
+use source::{FREE, HEAP, REACH};
 
 /// Number of delay lines.
 const LANES: usize = REACH as usize;
 /// Number of candidates for the next event.
-const CANDIDATES: usize = IRREGULAR as usize + 1;
+const CANDIDATES: usize = HEAP as usize + 1;
 
 /// An event of the heap.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    moment: Moment,
+    key: FabricKey,
     timer: Timer,
 }
 
 impl PartialEq for Entry {
     fn eq(&self, other: &Self) -> bool {
-        self.moment == other.moment
+        self.key == other.key
     }
 }
 
@@ -61,7 +61,7 @@ impl PartialOrd for Entry {
 
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.moment.cmp(&other.moment)
+        self.key.cmp(&other.key)
     }
 }
 
@@ -69,19 +69,19 @@ impl Ord for Entry {
 #[derive(Clone, Debug)]
 pub struct FabricEvents {
     /// Due time of each candidate.
-    heads: [Moment; CANDIDATES],
+    heads: [FabricKey; CANDIDATES],
     /// The earliest of `heads`. It is found before the event that was taken last is run, not after it. So
     /// the processor knows early which event comes next; its prediction is wrong most of the time.
-    first: Moment,
+    first: FabricKey,
     /// Time that a packet occupies its line, picoseconds, by delay line.
     transmissions: [u64; LANES],
-    lanes: [Lane; LANES],
+    lanes: [DelayLine; LANES],
     timers: BinaryHeap<Reverse<Entry>>,
     /// Number of events ever scheduled.
     scheduled: u64,
-    start: Moment,
+    start: FabricKey,
     /// Delays of a packet's two events relative to its first event, in time and number.
-    delays: [Moment; 2],
+    delays: [FabricKey; 2],
 }
 
 impl Events for FabricEvents {
@@ -92,56 +92,56 @@ impl Events for FabricEvents {
             *lane = transmission.0;
         }
         FabricEvents {
-            heads: [Moment::NEVER; CANDIDATES],
-            first: Moment::NEVER,
+            heads: [FabricKey::NEVER; CANDIDATES],
+            first: FabricKey::NEVER,
             transmissions,
             lanes: Default::default(),
             timers: BinaryHeap::new(),
             scheduled: 0,
-            start: Moment::NEVER,
+            start: FabricKey::NEVER,
             delays: [
-                Moment { time: 0, order: 0 },
-                Moment {
+                FabricKey { time: 0, order: 0 },
+                FabricKey {
                     time: delays.propagation.0,
-                    order: Moment::NUMBER + u64::from(REACH - FREE),
+                    order: FabricKey::NUMBER + u64::from(REACH - FREE),
                 },
             ],
         }
     }
 
     #[inline(always)]
-    fn next(&self) -> Due {
-        let Moment { time, order } = self.first;
+    fn next(&self) -> EventKey {
+        let FabricKey { time, order } = self.first;
         if time > LAST_INSTANT.0 {
-            return Due::NEVER;
+            return EventKey::NEVER;
         }
-        Due::new(EventTime(time), (order & 15) as u8)
+        EventKey::new(EventTime(time), (order & 15) as u8)
     }
 
     #[inline(always)]
-    fn source(&self, due: Due) -> u8 {
+    fn source(&self, due: EventKey) -> u8 {
         due.rank()
     }
 
     #[inline(always)]
-    fn take(&mut self, source: u8) -> Subject {
-        debug_assert!(source < IRREGULAR);
+    fn take(&mut self, source: u8) -> PacketEvent {
+        debug_assert!(source < HEAP);
         let source = usize::from(source);
         let (lane, reader) = (source % LANES, source / LANES % 2);
-        let (subject, next) = self.lanes[lane].take(reader);
+        let (event, next) = self.lanes[lane].take(reader);
         self.heads[lane + LANES * reader] = next.after(self.delays[reader]);
         self.find_first();
-        subject
+        event
     }
 
-    fn take_irregular(&mut self) -> Irregular {
-        let is_start = self.start == self.heads[usize::from(IRREGULAR)];
+    fn take_heap(&mut self) -> HeapEvent {
+        let is_start = self.start == self.heads[usize::from(HEAP)];
         let timer = match is_start {
             true => None,
             false => self.timers.pop(),
         };
-        self.find_irregular();
-        timer.map_or(Irregular::Start, |entry| Irregular::Timer(entry.0.timer))
+        self.find_heap();
+        timer.map_or(HeapEvent::Start, |entry| HeapEvent::Timer(entry.0.timer))
     }
 
     /// Schedules the arrival of a packet of unusual size. Other packets [cross](Events::cross): only hosts of a
@@ -149,37 +149,37 @@ impl Events for FabricEvents {
     fn arrive(
         &mut self,
         now: EventTime,
-        _line: Line,
+        _line: LinkKind,
         transmission: Time,
         _class: SizeClass,
-        subject: Subject,
+        event: PacketEvent,
     ) {
         let delay = transmission + self.propagation();
-        self.set(now, delay, Timer::Arrival(subject));
+        self.set(now, delay, Timer::Arrival(event));
     }
 
     #[inline(always)]
     fn cross(
         &mut self,
         now: EventTime,
-        line: Line,
+        line: LinkKind,
         transmission: Time,
         class: SizeClass,
-        subject: Subject,
+        event: PacketEvent,
     ) {
         let Some(class) = class.common() else {
-            self.set(now, transmission, Timer::Free(subject));
-            return self.arrive(now, line, transmission, class, subject);
+            self.set(now, transmission, Timer::Free(event));
+            return self.arrive(now, line, transmission, class, event);
         };
         let lane = 2 * line as u8 + class;
         let at = usize::from(lane);
-        let free = Moment {
+        let free = FabricKey {
             time: now.0 + self.transmissions[at],
             order: self.order(FREE + lane),
         };
         // The arrival takes the next number.
         self.scheduled += 1;
-        self.lanes[at].push(free, subject);
+        self.lanes[at].push(free, event);
         self.offer(FREE + lane, free.after(self.delays[LEAVING]));
         self.offer(REACH + lane, free.after(self.delays[ARRIVING]));
     }
@@ -191,13 +191,13 @@ impl Events for FabricEvents {
         now: EventTime,
         transmission: Time,
         _class: SizeClass,
-        subject: Subject,
+        event: PacketEvent,
     ) {
-        self.set(now, transmission, Timer::Free(subject));
+        self.set(now, transmission, Timer::Free(event));
     }
 
     #[inline(always)]
-    fn take_arrival(&mut self, next: u8) -> Subject {
+    fn take_arrival(&mut self, next: u8) -> PacketEvent {
         self.take(next)
     }
 
@@ -206,38 +206,44 @@ impl Events for FabricEvents {
         now: EventTime,
         transmission: Time,
         _class: SizeClass,
-        subject: Subject,
+        event: PacketEvent,
     ) {
-        self.set(now, transmission, Timer::Arrival(subject));
+        self.set(now, transmission, Timer::Arrival(event));
     }
 
     /// Sets the next start. Starts precede simultaneous events, because they were scheduled first.
     fn set_start(&mut self, start: Option<Time>) {
-        self.start = start.map_or(Moment::NEVER, |start| Moment {
+        self.start = start.map_or(FabricKey::NEVER, |start| FabricKey {
             time: start.0,
-            order: u64::from(IRREGULAR),
+            order: u64::from(HEAP),
         });
-        self.find_irregular();
+        self.find_heap();
     }
 
     fn set_timer(&mut self, now: EventTime, delay: Time, timer: Timer) {
         self.set(now, delay, timer);
     }
 
-    fn arriving(&self) -> impl Iterator<Item = Subject> {
+    fn arriving(&self) -> impl Iterator<Item = PacketEvent> {
         let timers = self.timers.iter().filter_map(|entry| match entry.0.timer {
-            Timer::Arrival(subject) => Some(subject),
+            Timer::Arrival(event) => Some(event),
             _ => None,
         });
-        self.lanes.iter().flat_map(Lane::crossing).chain(timers)
+        self.lanes
+            .iter()
+            .flat_map(DelayLine::crossing)
+            .chain(timers)
     }
 
-    fn in_service(&self) -> impl Iterator<Item = Subject> {
+    fn in_service(&self) -> impl Iterator<Item = PacketEvent> {
         let timers = self.timers.iter().filter_map(|entry| match entry.0.timer {
-            Timer::Free(subject) => Some(subject),
+            Timer::Free(event) => Some(event),
             _ => None,
         });
-        self.lanes.iter().flat_map(Lane::being_sent).chain(timers)
+        self.lanes
+            .iter()
+            .flat_map(DelayLine::being_sent)
+            .chain(timers)
     }
 }
 
@@ -245,7 +251,7 @@ impl FabricEvents {
     #[inline(always)]
     fn order(&mut self, source: u8) -> u64 {
         self.scheduled += 1;
-        Moment::RECENT | (self.scheduled * Moment::NUMBER) | u64::from(source)
+        FabricKey::RECENT | (self.scheduled * FabricKey::NUMBER) | u64::from(source)
     }
 
     fn propagation(&self) -> Time {
@@ -253,10 +259,10 @@ impl FabricEvents {
     }
 
     #[inline(always)]
-    fn offer(&mut self, source: u8, moment: Moment) {
+    fn offer(&mut self, source: u8, key: FabricKey) {
         let head = &mut self.heads[usize::from(source)];
-        *head = head.earlier(moment);
-        self.first = self.first.earlier(moment);
+        *head = head.earlier(key);
+        self.first = self.first.earlier(key);
     }
 
     #[inline(always)]
@@ -270,20 +276,20 @@ impl FabricEvents {
     #[cold]
     #[inline(never)]
     fn set(&mut self, now: EventTime, delay: Time, timer: Timer) {
-        let mut order = self.order(IRREGULAR);
+        let mut order = self.order(HEAP);
         if timer.was_set_long_before() {
-            order &= !Moment::RECENT;
+            order &= !FabricKey::RECENT;
         }
         let time = now.saturating_add(delay).0;
-        let moment = Moment { time, order };
-        self.timers.push(Reverse(Entry { moment, timer }));
-        self.offer(IRREGULAR, moment);
+        let key = FabricKey { time, order };
+        self.timers.push(Reverse(Entry { key, timer }));
+        self.offer(HEAP, key);
     }
 
-    fn find_irregular(&mut self) {
+    fn find_heap(&mut self) {
         let timer = self.timers.peek();
-        let timer = timer.map_or(Moment::NEVER, |entry| entry.0.moment);
-        self.heads[usize::from(IRREGULAR)] = self.start.min(timer);
+        let timer = timer.map_or(FabricKey::NEVER, |entry| entry.0.key);
+        self.heads[usize::from(HEAP)] = self.start.min(timer);
         self.find_first();
     }
 }

@@ -6,7 +6,7 @@ use crate::units::{Rate, Time};
 
 /// Kind of a link, by the nodes that it connects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Line {
+pub enum LinkKind {
     /// A host and a switch.
     Host,
     /// Two switches.
@@ -36,7 +36,7 @@ pub struct Links {
     /// Sizes that nearly all packets have: a full data packet and an acknowledgement, of the default
     /// transport of the scenario.
     common_bytes: [u16; 2],
-    /// Speeds, by [`Line`].
+    /// Speeds, by [`LinkKind`].
     speeds: [Speed; 2],
 }
 
@@ -60,12 +60,12 @@ impl Links {
     }
 
     /// Returns the rate of the links of a kind.
-    pub(crate) fn rate(&self, line: Line) -> Rate {
+    pub(crate) fn rate(&self, line: LinkKind) -> Rate {
         self.speeds[line as usize].rate
     }
 
     /// Returns the transmission times of a full data packet and of an acknowledgement.
-    pub(crate) fn common_transmissions(&self, line: Line) -> [Time; 2] {
+    pub(crate) fn common_transmissions(&self, line: LinkKind) -> [Time; 2] {
         self.speeds[line as usize].common
     }
 
@@ -83,7 +83,7 @@ impl Links {
 
     /// Returns the time that the packet occupies a line.
     #[inline]
-    pub(crate) fn transmission(&self, line: Line, packet: &Packet) -> Time {
+    pub(crate) fn transmission(&self, line: LinkKind, packet: &Packet) -> Time {
         let speed = &self.speeds[line as usize];
         match packet.class.common() {
             Some(class) => speed.common[usize::from(class)],

@@ -285,7 +285,7 @@ pub(crate) struct PacketStore {
     previous: Vec<PacketId>,
     both_ways: bool,
     /// By packet, the port by which it arrived at its current switch, if that is recorded.
-    came_by: Vec<u16>,
+    ingress_port: Vec<u16>,
     /// Telemetry records that packets carry.
     pub(crate) records: RecordStore,
 }
@@ -298,7 +298,7 @@ impl Default for PacketStore {
             live: 0,
             previous: Vec::new(),
             both_ways: false,
-            came_by: Vec::new(),
+            ingress_port: Vec::new(),
             records: RecordStore::default(),
         }
     }
@@ -356,18 +356,18 @@ impl PacketStore {
 
     /// Records the port by which the packet has arrived at a switch.
     pub(crate) fn set_came_by(&mut self, id: PacketId, port: u16) {
-        if self.came_by.len() < self.slots.len() {
-            self.came_by.resize(self.slots.len(), 0);
+        if self.ingress_port.len() < self.slots.len() {
+            self.ingress_port.resize(self.slots.len(), 0);
         }
-        self.came_by[id as usize] = port;
+        self.ingress_port[id as usize] = port;
     }
 
     /// Returns the port by which the packet has arrived at its current switch.
     ///
     /// # Panics
     /// When it was never [recorded](PacketStore::set_came_by) for any packet.
-    pub(crate) fn came_by(&self, id: PacketId) -> usize {
-        usize::from(self.came_by[id as usize])
+    pub(crate) fn ingress_port(&self, id: PacketId) -> usize {
+        usize::from(self.ingress_port[id as usize])
     }
 
     /// Returns the packet in front of `id` in its queue, which is linked both ways, if `id` is not the head.

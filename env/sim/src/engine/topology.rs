@@ -8,10 +8,10 @@ use std::hint::select_unpredictable;
 
 use serde::Serialize;
 
-use super::clock::Potential;
+use super::clock::ClockOffset;
 use super::event::{EventQueue, Events};
 use super::fabric::FabricEvents;
-use super::link::{Line, Links};
+use super::link::{LinkKind, Links};
 use super::packet::PacketDirection;
 use crate::convert::index;
 use crate::scenario::{Ecmp, EcmpSalt, Scenario, Tier};
@@ -105,7 +105,7 @@ pub trait Topology: Clone + Debug {
     fn ports(&self, switch: SwitchId) -> usize;
 
     /// Returns the offset by which the event time is ahead of the clock of the switches, on links of this delay.
-    fn potential(propagation: Time) -> Potential;
+    fn clock_offset(propagation: Time) -> ClockOffset;
 
     /// Returns the place where a host is attached.
     fn attachment(&self, host: u16) -> Attachment;
@@ -178,7 +178,7 @@ pub trait Topology: Clone + Debug {
 
     /// Returns the kind of a port's link.
     #[doc(hidden)]
-    fn line(&self, switch: SwitchId, port: usize) -> Line;
+    fn line(&self, switch: SwitchId, port: usize) -> LinkKind;
 
     /// Makes a value for every switch.
     ///
@@ -233,8 +233,8 @@ impl Topology for OneSwitch {
     }
 
     /// Returns the propagation delay, so that a packet that leaves the switch is delivered in the same event.
-    fn potential(propagation: Time) -> Potential {
-        Potential::of(propagation)
+    fn clock_offset(propagation: Time) -> ClockOffset {
+        ClockOffset::of(propagation)
     }
 
     #[inline(always)]
@@ -280,8 +280,8 @@ impl Topology for OneSwitch {
     }
 
     #[inline(always)]
-    fn line(&self, _switch: SwitchId, _port: usize) -> Line {
-        Line::Host
+    fn line(&self, _switch: SwitchId, _port: usize) -> LinkKind {
+        LinkKind::Host
     }
 
     fn per_switch<S, E>(
@@ -420,8 +420,8 @@ impl Topology for LeafSpine {
         }
     }
 
-    fn potential(_propagation: Time) -> Potential {
-        Potential::default()
+    fn clock_offset(_propagation: Time) -> ClockOffset {
+        ClockOffset::default()
     }
 
     #[expect(
@@ -516,15 +516,15 @@ impl Topology for LeafSpine {
         let uplinks = self.spines * self.links_per_pair;
         let tier = self.tier(switch);
         let has_uplinks = tier == Tier::Leaf && uplinks > 0;
-        let rate = has_uplinks.then(|| uplinks as f64 * links.rate(Line::Fabric).0 as f64);
+        let rate = has_uplinks.then(|| uplinks as f64 * links.rate(LinkKind::Fabric).0 as f64);
         (tier.name(), rate)
     }
 
     #[inline]
-    fn line(&self, switch: SwitchId, port: usize) -> Line {
+    fn line(&self, switch: SwitchId, port: usize) -> LinkKind {
         match self.is_leaf(switch) && port < self.hosts_per_leaf {
-            true => Line::Host,
-            false => Line::Fabric,
+            true => LinkKind::Host,
+            false => LinkKind::Fabric,
         }
     }
 
@@ -571,11 +571,11 @@ mod tests {
             hops.push((at.0, port));
             match network.neighbour(at, port) {
                 Neighbour::Host(host) => {
-                    assert_eq!(network.line(at, port), Line::Host);
+                    assert_eq!(network.line(at, port), LinkKind::Host);
                     return (hops, host);
                 }
                 Neighbour::Switch(id) => {
-                    assert_eq!(network.line(at, port), Line::Fabric);
+                    assert_eq!(network.line(at, port), LinkKind::Fabric);
                     at = id;
                 }
             }

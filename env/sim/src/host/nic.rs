@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::flow::Flow;
 use crate::engine::Engine;
-use crate::engine::event::{Subject, TieRank};
-use crate::engine::link::Line;
+use crate::engine::event::{PacketEvent, TieBreak};
+use crate::engine::link::LinkKind;
 use crate::engine::packet::{NO_PACKET, PacketId, PacketQueue};
 use crate::engine::topology::Topology;
 use crate::scenario::HostQueue;
@@ -151,7 +151,7 @@ impl Nics {
     /// Handles a packet from a host that reaches the first switch. If a FIFO interface sent it, the next
     /// waiting packet follows.
     #[inline(always)]
-    pub(crate) fn follow<T: Topology>(&self, arrived: Subject, engine: &mut Engine<T>) {
+    pub(crate) fn follow<T: Topology>(&self, arrived: PacketEvent, engine: &mut Engine<T>) {
         if let Nics::Fifo(_) = self {
             FifoNic::follow(arrived, engine);
         }
@@ -339,7 +339,7 @@ impl FairNic {
     fn transmit<T: Topology>(&mut self, host: u16, packet: PacketId, engine: &mut Engine<T>) {
         self.sending = true;
         let rank = engine.rank;
-        engine.cross(Line::Host, Subject::of_host(host, packet, rank));
+        engine.cross(LinkKind::Host, PacketEvent::of_host(host, packet, rank));
     }
 }
 
@@ -353,7 +353,7 @@ pub(crate) struct FifoNic {
     /// Time at which all packets that were taken have been sent.
     free_at: Time,
     /// Rank of that instant among simultaneous events.
-    free_rank: TieRank,
+    free_rank: TieBreak,
 }
 
 impl FifoNic {
@@ -361,7 +361,7 @@ impl FifoNic {
     #[inline(always)]
     fn take<T: Topology>(&mut self, host: u16, id: PacketId, engine: &mut Engine<T>) {
         let packet = &engine.packets[id];
-        let transmission = engine.links.transmission(Line::Host, packet);
+        let transmission = engine.links.transmission(LinkKind::Host, packet);
         let free_rank = engine.ranks.sent(packet.class, transmission);
         let now = engine.host_now();
         let last = std::mem::replace(&mut self.last, id);
@@ -378,20 +378,21 @@ impl FifoNic {
         }
         self.free_at = now + transmission;
         let rank = engine.rank;
-        engine.arrive(Subject::of_host(host, id, rank));
+        engine.arrive(PacketEvent::of_host(host, id, rank));
     }
 
     /// Schedules the packet that has followed, without a gap, the one that reaches the switch now.
     #[inline(always)]
-    fn follow<T: Topology>(arrived: Subject, engine: &mut Engine<T>) {
+    fn follow<T: Topology>(arrived: PacketEvent, engine: &mut Engine<T>) {
         let packet = &engine.packets[arrived.packet];
         if packet.next == NO_PACKET {
             return;
         }
-        let rank = engine
-            .ranks
-            .sent(packet.class, engine.links.transmission(Line::Host, packet));
-        engine.arrive_next(Subject::of_host(arrived.sender, packet.next, rank));
+        let rank = engine.ranks.sent(
+            packet.class,
+            engine.links.transmission(LinkKind::Host, packet),
+        );
+        engine.arrive_next(PacketEvent::of_host(arrived.sender, packet.next, rank));
     }
 }
 
@@ -425,6 +426,9 @@ impl QueueNic {
 
     #[inline(always)]
     fn transmit<T: Topology>(host: u16, packet: PacketId, engine: &mut Engine<T>) {
-        engine.cross(Line::Host, Subject::of_host(host, packet, TieRank::FIRST));
+        engine.cross(
+            LinkKind::Host,
+            PacketEvent::of_host(host, packet, TieBreak::FIRST),
+        );
     }
 }

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::observer::Observer;
 use super::simulator::Simulator;
-use crate::engine::event::{Events as _, Subject};
+use crate::engine::event::{Events as _, PacketEvent};
 use crate::engine::packet::{NO_PACKET, PacketId, PacketKind};
 use crate::engine::topology::Topology;
 use crate::host::Nics;
@@ -106,11 +106,11 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     fn check_queues(&self, switch: &Switch<P>) -> Result<(), Violation> {
         let packets = &self.engine.packets;
         let mut in_service = vec![0; switch.queues().len()];
-        if switch.uncounted() == 0 {
+        if switch.outside_buffer() == 0 {
             let of_this =
-                |subject: &Subject| !T::IS_FABRIC || subject.sending_switch() == Some(switch.id());
-            for subject in self.engine.events.in_service().filter(of_this) {
-                let packet = &packets[subject.packet];
+                |event: &PacketEvent| !T::IS_FABRIC || event.sending_switch() == Some(switch.id());
+            for event in self.engine.events.in_service().filter(of_this) {
+                let packet = &packets[event.packet];
                 if switch.mmu().is_some() && packet.flags.is_control() {
                     continue;
                 }
@@ -118,7 +118,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             }
         }
         for (number, queue) in switch.queues().iter().enumerate() {
-            let skipped = switch.uncounted().saturating_sub(1);
+            let skipped = switch.outside_buffer().saturating_sub(1);
             let held = in_service[number] + queue.bytes(packets, skipped);
             let counted = switch.buffer().queue(number);
             if counted != held {
@@ -176,7 +176,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     fn on_links(&self) -> impl Iterator<Item = PacketId> {
         let events = &self.engine.events;
         let sent = events.in_service().filter(|_| !T::IS_FABRIC);
-        events.arriving().chain(sent).map(|subject| subject.packet)
+        events.arriving().chain(sent).map(|event| event.packet)
     }
 
     /// Packets that wait at FIFO hosts behind one on the link.
@@ -185,9 +185,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let some = |id| (id != NO_PACKET).then_some(id);
         let fifo = matches!(self.hosts.nics(), Nics::Fifo(_));
         let arriving = self.engine.events.arriving().filter(move |_| fifo);
-        arriving.flat_map(move |subject| {
+        arriving.flat_map(move |event| {
             let next = move |&id: &PacketId| some(packets[id].next);
-            std::iter::successors(next(&subject.packet), next)
+            std::iter::successors(next(&event.packet), next)
         })
     }
 

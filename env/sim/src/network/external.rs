@@ -5,7 +5,7 @@ use super::observer::Observer as _;
 use super::outcome::{FlowRecord, Outcome, Summary, SwitchRow};
 use super::recorders::Recorders;
 use super::simulator::SimError;
-use crate::engine::clock::{EventTime, Potential};
+use crate::engine::clock::{ClockOffset, EventTime};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore, SizeClass};
 use crate::scenario::{Recovery, Scenario};
 use crate::switch::aqm::AqmSpec;
@@ -107,7 +107,7 @@ impl<P: Policy> ExternalSwitch<P> {
         let ports = scenario.port_count();
         let mut settings = SwitchSettings::new(scenario, ports, capacity);
         settings.seed = seed;
-        let mut switch = Switch::new(SwitchId(0), Potential::default(), &settings, policy)?;
+        let mut switch = Switch::new(SwitchId(0), ClockOffset::default(), &settings, policy)?;
         let mut packets = PacketStore::default();
         if switch.pushes_out() {
             packets.link_both_ways();

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::ingress::IngressRow;
 use crate::convert::{self, index};
-use crate::switch::{Loss, LosslessDrop, Paused, SwitchId};
+use crate::switch::{Loss, LosslessDrop, PfcInterval, SwitchId};
 use crate::traffic::FlowSpec;
 use crate::units::Time;
 
@@ -159,7 +159,7 @@ pub struct Outcome {
     /// Time between consecutive decisions, picoseconds; empty without a control loop.
     pub trigger_intervals_ps: Vec<u64>,
     /// Times during which switches paused their neighbours, in the order of their beginnings.
-    pub pauses: Vec<Paused>,
+    pub pauses: Vec<PfcInterval>,
     /// The first lossless packet that was lost.
     pub first_lossless_drop: Option<LosslessDrop>,
     /// Reason for which the watchdog stopped the run: which queues wait for which.

@@ -3,14 +3,14 @@
 
 use super::observer::Observer;
 use super::simulator::Simulator;
-use crate::engine::event::{PauseEffect, Subject, Timer};
+use crate::engine::event::{PacketEvent, PauseEffect, Timer};
 use crate::engine::link::Links;
-use crate::engine::outlet::Outlet;
 use crate::engine::packet::{Flags, Packet, PacketId, PacketKind, PauseNote, SizeClass};
+use crate::engine::port_link::PortLink;
 use crate::engine::topology::{Neighbour, SwitchId, Topology};
 use crate::scenario::{PfcMode, Scenario, Tier, Watchdog};
 use crate::switch::mmu::PauseFrame;
-use crate::switch::{LosslessDrop, Paused, Policy, PolicyParseError, Switch};
+use crate::switch::{LosslessDrop, PfcInterval, Policy, PolicyParseError, Switch};
 use crate::units::Time;
 
 /// Bits of a pause quantum.
@@ -96,16 +96,16 @@ pub(super) fn manage_memory<P: Policy, T: Topology>(
 impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     #[cold]
     #[inline(never)]
-    pub(super) fn on_arrival_with_pauses(&mut self, subject: Subject) {
-        if !self.takes_pause(subject) {
-            self.arrive::<true>(subject);
+    pub(super) fn on_arrival_with_pauses(&mut self, event: PacketEvent) {
+        if !self.takes_pause(event) {
+            self.arrive::<true>(event);
         }
     }
 
     #[cold]
     #[inline(never)]
-    pub(super) fn on_sent_with_pauses(&mut self, subject: Subject) {
-        self.leave::<true>(subject);
+    pub(super) fn on_sent_with_pauses(&mut self, event: PacketEvent) {
+        self.leave::<true>(event);
     }
 }
 
@@ -203,15 +203,15 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Notes the port by which a packet comes to a switch. Returns true if it was a pause frame,
     /// which ends here.
     #[inline(never)]
-    pub(super) fn takes_pause(&mut self, subject: Subject) -> bool {
-        let id = subject.packet;
+    pub(super) fn takes_pause(&mut self, event: PacketEvent) -> bool {
+        let id = event.packet;
         let packet = self.engine.packets[id];
-        let Some(from) = subject.sending_switch().filter(|_| T::IS_FABRIC) else {
-            let port = self.hosts.attachment(subject.sender).port;
+        let Some(from) = event.sending_switch().filter(|_| T::IS_FABRIC) else {
+            let port = self.hosts.attachment(event.sender).port;
             self.engine.packets.set_came_by(id, port);
             return false;
         };
-        let Outlet { to, back, .. } = self.outlets.at(from, self.port_of(from, id));
+        let PortLink { to, back, .. } = self.port_links.at(from, self.port_of(from, id));
         if packet.kind == PacketKind::Pause {
             self.pause_arrives(id, to, back);
             return true;
@@ -309,7 +309,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             pauses,
         };
         let switch = &mut self.switches.as_mut()[at.index()];
-        let now = self.engine.now.at(switch.potential());
+        let now = self.engine.now.at(switch.clock_offset());
         let next = switch.block(&mut self.engine.packets, frame, now, &mut self.observer);
         if let Some(next) = next {
             self.serve(at, next);
@@ -402,15 +402,15 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let (topology, links) = (self.topology(), &self.engine.links);
         let leaf = Tier::Leaf.name();
         let is_leaf = |id| topology.kind(id, links).0 == leaf;
-        let now = |switch: &Switch<P>| self.engine.now.at(switch.potential());
+        let now = |switch: &Switch<P>| self.engine.now.at(switch.clock_offset());
         PauseSummary::of(self.switches.as_ref(), is_leaf, now)
     }
 
     /// Returns the times during which switches have paused their neighbours, in the order of their
     /// beginnings.
-    pub fn pauses(&self) -> Vec<Paused> {
+    pub fn pauses(&self) -> Vec<PfcInterval> {
         let mmus = self.switches.as_ref().iter().filter_map(Switch::mmu);
-        let mut pauses: Vec<Paused> = mmus.flat_map(|mmu| mmu.paused()).collect();
+        let mut pauses: Vec<PfcInterval> = mmus.flat_map(|mmu| mmu.paused()).collect();
         pauses.sort_by_key(|paused| (paused.from, paused.switch, paused.port, paused.priority));
         pauses
     }

@@ -32,7 +32,7 @@ impl Samples {
             timeline.sample(now, switches);
         }
         if let Some(ingress) = &mut self.ingress {
-            ingress.sample(|switch| now.at(switch.potential()), switches);
+            ingress.sample(|switch| now.at(switch.clock_offset()), switches);
         }
     }
 }
@@ -135,7 +135,7 @@ impl Timeline {
     fn sample<P: Policy>(&mut self, now: EventTime, switches: &[Switch<P>]) {
         self.next.resize(switches.len(), self.start);
         for (switch, next) in switches.iter().zip(&mut self.next) {
-            let now = now.at(switch.potential());
+            let now = now.at(switch.clock_offset());
             if *next > now {
                 continue;
             }

@@ -14,12 +14,12 @@ use super::window::Window;
 use crate::engine::Engine;
 use crate::engine::clock::EventTime;
 use crate::engine::event::{
-    Delays, Events as _, HORIZON, Irregular, Subject, TieRank, TieRanks, Timer, source,
+    Delays, Events as _, HORIZON, HeapEvent, PacketEvent, TieBreak, TieBreaks, Timer, source,
 };
 use crate::engine::fabric;
-use crate::engine::link::{Line, Links, wire_bytes};
-use crate::engine::outlet::{Outlet, Outlets};
+use crate::engine::link::{LinkKind, Links, wire_bytes};
 use crate::engine::packet::{PacketId, PacketKind, PacketStore};
+use crate::engine::port_link::{PortLink, PortLinks};
 use crate::engine::topology::{
     LeafSpine, MAX_QUEUES, OneSwitch, PooledLeafSpine, SwitchId, Topology,
 };
@@ -56,7 +56,7 @@ pub enum SimError {
 
 /// Why the event loop returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Pause {
+pub enum StopReason {
     /// The control loop of a switch has to decide.
     Decision(SwitchId),
     /// All flows are complete.
@@ -93,10 +93,10 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     fair_hosts: bool,
     loses_enqueued: bool,
     /// The alarm that has just fired.
-    rung: Option<u64>,
+    fired_alarm: Option<u64>,
     /// Switch of the last event, in a network of several switches.
     touched: SwitchId,
-    pub(super) outlets: Outlets,
+    pub(super) port_links: PortLinks,
     pub(super) pauses: Pauses,
     pub(super) wall: Duration,
 }
@@ -209,8 +209,8 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             let at = topology.scenario_at(scenario, id);
             let mut switch = SwitchSettings::new(&at, topology.ports(id), capacity(&at));
             switch.seed = trace.seed;
-            let potential = T::potential(propagation);
-            Switch::new(id, potential, &switch, policy(id, &at)?)
+            let clock_offset = T::clock_offset(propagation);
+            Switch::new(id, clock_offset, &switch, policy(id, &at)?)
         })?;
         let pushes_out = switches.as_ref().iter().any(Switch::pushes_out);
         let mut engine = Engine::new(scenario, settings.is_ns3());
@@ -226,7 +226,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
                 switch.measure(meters(scenario, &topology, switch.id(), &engine.links));
             }
         }
-        let outlets = Outlets::of(&topology, switches.as_ref().len());
+        let port_links = PortLinks::of(&topology, switches.as_ref().len());
         let mut pauses = Pauses::new(scenario);
         for switch in switches.as_mut() {
             let managed = manage_memory(scenario, &topology, switch, &engine.links, trace.seed)?;
@@ -256,9 +256,9 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
                 .map_or(HORIZON, |end| EventTime::of_host(end).min(HORIZON)),
             fair_hosts: scenario.host_queue == HostQueue::Fair,
             loses_enqueued: pushes_out,
-            rung: None,
+            fired_alarm: None,
             touched: SwitchId::default(),
-            outlets,
+            port_links,
             pauses,
             wall: Duration::ZERO,
         })
@@ -324,9 +324,9 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             time_limit: self.time_limit,
             fair_hosts: self.fair_hosts,
             loses_enqueued: self.loses_enqueued,
-            rung: self.rung,
+            fired_alarm: self.fired_alarm,
             touched: self.touched,
-            outlets: self.outlets,
+            port_links: self.port_links,
             pauses: self.pauses,
             wall: self.wall,
         }
@@ -387,7 +387,7 @@ fn check_network<T: Topology>(scenario: &Scenario, topology: &T) -> Result<(), S
 impl<T: Topology> Engine<T> {
     fn new(scenario: &Scenario, is_ns3: bool) -> Engine<T> {
         let links = Links::new(scenario);
-        let transmission = links.common_transmissions(Line::Host);
+        let transmission = links.common_transmissions(LinkKind::Host);
         // ns-3 schedules the delivery when the transmission begins.
         let delivery = transmission.map(|transmission| match is_ns3 {
             true => transmission + links.propagation,
@@ -395,11 +395,11 @@ impl<T: Topology> Engine<T> {
         });
         Engine {
             now: EventTime::ZERO,
-            rank: TieRank::FIRST,
-            ranks: TieRanks::new(transmission, delivery),
+            rank: TieBreak::FIRST,
+            ranks: TieBreaks::new(transmission, delivery),
             events: T::Events::new(Delays {
                 transmission,
-                of_fabric: links.common_transmissions(Line::Fabric),
+                of_fabric: links.common_transmissions(LinkKind::Fabric),
                 propagation: links.propagation,
                 delivery,
                 fair_hosts: scenario.host_queue == HostQueue::Fair,
@@ -415,7 +415,7 @@ impl<T: Topology> Engine<T> {
 impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Runs to the next decision, to the completion of the last flow or to the limit of simulated
     /// time, whichever comes first.
-    pub fn advance(&mut self) -> Pause {
+    pub fn advance(&mut self) -> StopReason {
         let started = Instant::now();
         let pause = match self.pauses.active {
             true => self.run_events::<true>(),
@@ -429,25 +429,25 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// their neighbours. Everything that this needs has a code path of its own, so that the common
     /// path has no trace of it.
     #[inline(always)]
-    fn run_events<const PAUSES: bool>(&mut self) -> Pause {
+    fn run_events<const PAUSES: bool>(&mut self) -> StopReason {
         loop {
             if self.hosts.finished() {
-                break Pause::Finished;
+                break StopReason::Finished;
             }
             if !self.run_event::<PAUSES>() || self.stuck().is_some() {
-                break Pause::TimeLimit;
+                break StopReason::TimeLimit;
             }
             let at = match T::IS_FABRIC {
                 true => self.touched,
                 false => SwitchId(0),
             };
             if self.switch(at).policy().decision_due() {
-                break Pause::Decision(at);
+                break StopReason::Decision(at);
             }
-            if self.rung.is_some()
-                && let Some(tag) = self.rung.take()
+            if self.fired_alarm.is_some()
+                && let Some(tag) = self.fired_alarm.take()
             {
-                break Pause::Alarm(tag);
+                break StopReason::Alarm(tag);
             }
         }
     }
@@ -464,7 +464,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     ///
     /// A policy that pauses for decisions keeps its current settings.
     pub fn run(&mut self) -> Outcome {
-        while !matches!(self.advance(), Pause::Finished | Pause::TimeLimit) {}
+        while !matches!(self.advance(), StopReason::Finished | StopReason::TimeLimit) {}
         self.outcome()
     }
 
@@ -507,66 +507,66 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     #[inline(always)]
     fn dispatch_in_fabric<const PAUSES: bool>(&mut self, at: u8) {
         match at {
-            fabric::source::IRREGULAR => self.on_irregular(),
+            fabric::source::HEAP => self.on_irregular(),
             at if at < fabric::source::REACH => {
-                let subject = self.engine.events.take(at);
-                self.on_sent::<PAUSES>(subject);
+                let event = self.engine.events.take(at);
+                self.on_sent::<PAUSES>(event);
             }
             at => {
-                let subject = self.engine.events.take(at);
-                self.on_arrival::<PAUSES>(subject);
+                let event = self.engine.events.take(at);
+                self.on_arrival::<PAUSES>(event);
             }
         }
     }
 
     #[inline(always)]
     fn port_is_free<const PAUSES: bool>(&mut self, queue: u8) {
-        let subject = self.engine.events.take(queue);
-        self.on_sent::<PAUSES>(subject);
+        let event = self.engine.events.take(queue);
+        self.on_sent::<PAUSES>(event);
     }
 
     #[inline(always)]
     fn packet_arrives<const PAUSES: bool>(&mut self, queue: u8) {
-        let subject = self.engine.events.take(queue);
-        self.on_arrival::<PAUSES>(subject);
+        let event = self.engine.events.take(queue);
+        self.on_arrival::<PAUSES>(event);
     }
 
     #[inline(always)]
     fn host_goes_on<const PAUSES: bool>(&mut self, queue: u8) {
         if self.fair_hosts {
-            let subject = self.engine.events.take(queue);
-            self.hosts.line_is_free(subject.sender, &mut self.engine);
+            let event = self.engine.events.take(queue);
+            self.hosts.line_is_free(event.sender, &mut self.engine);
         } else {
-            let subject = self.engine.events.take_arrival(queue);
-            self.on_arrival::<PAUSES>(subject);
+            let event = self.engine.events.take_arrival(queue);
+            self.on_arrival::<PAUSES>(event);
         }
     }
 
     #[cold]
     #[inline(never)]
     fn on_irregular(&mut self) {
-        match self.engine.events.take_irregular() {
-            Irregular::Start => {
-                self.engine.rank = TieRank::FIRST;
+        match self.engine.events.take_heap() {
+            HeapEvent::Start => {
+                self.engine.rank = TieBreak::FIRST;
                 self.hosts
                     .start_next_flow(&mut self.engine, &mut self.observer);
             }
-            Irregular::Timer(timer) => self.on_timer(timer),
+            HeapEvent::Timer(timer) => self.on_timer(timer),
         }
     }
 
     fn on_timer(&mut self, timer: Timer) {
         let engine = &mut self.engine;
         engine.rank = match timer {
-            Timer::Begin(_) => TieRank::LAST,
-            _ => TieRank::FIRST,
+            Timer::Begin(_) => TieBreak::LAST,
+            _ => TieBreak::FIRST,
         };
         match timer {
-            Timer::Arrival(subject) if self.pauses.active => self.on_arrival::<true>(subject),
-            Timer::Arrival(subject) => self.on_arrival::<false>(subject),
+            Timer::Arrival(event) if self.pauses.active => self.on_arrival::<true>(event),
+            Timer::Arrival(event) => self.on_arrival::<false>(event),
             Timer::Next(host) => self.hosts.line_is_free(host, engine),
-            Timer::Free(subject) if self.pauses.active => self.on_sent::<true>(subject),
-            Timer::Free(subject) => self.on_sent::<false>(subject),
+            Timer::Free(event) if self.pauses.active => self.on_sent::<true>(event),
+            Timer::Free(event) => self.on_sent::<false>(event),
             Timer::Retransmission(flow) => {
                 self.hosts
                     .on_retransmission_timer(flow, engine, &mut self.observer);
@@ -578,7 +578,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             Timer::Syn(flow, sent) => self.hosts.on_syn_timer(flow, sent, engine),
             Timer::SynAck(flow) => self.hosts.on_syn_ack_timer(flow, engine),
             Timer::DelayedAck(flow) => self.hosts.on_ack_timer(flow, engine),
-            Timer::Alarm(tag) => self.rung = Some(tag),
+            Timer::Alarm(tag) => self.fired_alarm = Some(tag),
             Timer::Pause(effect) => self.take_pause(effect),
             Timer::PauseEnds(effect) => self.pause_ends(effect),
             Timer::PauseAgain(switch, place) => self.pause_again(switch, place),
@@ -591,26 +591,26 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Handles the arrival of a packet's last bit at a switch; in a network of several, at a switch
     /// or a host.
     #[inline(always)]
-    fn on_arrival<const PAUSES: bool>(&mut self, subject: Subject) {
+    fn on_arrival<const PAUSES: bool>(&mut self, event: PacketEvent) {
         match PAUSES {
-            true => self.on_arrival_with_pauses(subject),
-            false => self.arrive::<false>(subject),
+            true => self.on_arrival_with_pauses(event),
+            false => self.arrive::<false>(event),
         }
     }
 
     /// As [`on_arrival`](Self::on_arrival); `PAUSES` is true if switches may manage their memory.
     #[inline(always)]
-    pub(super) fn arrive<const PAUSES: bool>(&mut self, subject: Subject) {
-        let id = subject.packet;
+    pub(super) fn arrive<const PAUSES: bool>(&mut self, event: PacketEvent) {
+        let id = event.packet;
         if !T::IS_FABRIC {
-            self.hosts.nics().follow(subject, &mut self.engine);
+            self.hosts.nics().follow(event, &mut self.engine);
             return self.admit::<PAUSES>(SwitchId(0), id);
         }
-        let Some(from) = subject.sending_switch() else {
-            let switch = self.hosts.attachment(subject.sender).switch;
+        let Some(from) = event.sending_switch() else {
+            let switch = self.hosts.attachment(event.sender).switch;
             return self.admit::<PAUSES>(switch, id);
         };
-        match subject.receiving_switch() {
+        match event.receiving_switch() {
             Some(to) => {
                 let came = T::POOLS_SPINES.then(|| (from, self.port_of(from, id)));
                 let queue = self.hosts.queue_at(to, came, &self.engine.packets[id]);
@@ -627,7 +627,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             self.touched = at;
         }
         let switch = &mut self.switches.as_mut()[at.index()];
-        let now = self.engine.now.at(switch.potential());
+        let now = self.engine.now.at(switch.clock_offset());
         let (packets, observer) = (&mut self.engine.packets, &mut self.observer);
         observer.crossing(at, now, || self.hosts.crossing(&packets[id]));
         let admission = match PAUSES {
@@ -651,11 +651,11 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     #[inline(always)]
     pub(super) fn serve(&mut self, at: SwitchId, id: PacketId) {
         if !T::IS_FABRIC {
-            return self.engine.free_port(Subject::of_switch(at, id));
+            return self.engine.free_port(PacketEvent::of_switch(at, id));
         }
         let packet = &self.engine.packets[id];
         let port = self.port_of(at, id);
-        let Outlet { line, mut to, .. } = self.outlets.at(at, port);
+        let PortLink { line, mut to, .. } = self.port_links.at(at, port);
         let topology = self.hosts.topology();
         if T::POOLS_SPINES {
             let ends = || self.hosts.ends_of(packet.flow, packet.kind.direction());
@@ -664,7 +664,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         if topology.is_uplink(at, port) {
             self.window.count(at, line, packet);
         }
-        self.engine.cross(line, Subject::of_line(at, id, to));
+        self.engine.cross(line, PacketEvent::of_line(at, id, to));
     }
 
     /// Returns the port at which a packet leaves the switch that it is at.
@@ -678,20 +678,20 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// switches, also from the interface of a host. One propagation delay later it reaches the far
     /// end. With a single switch that is a host, and the time is then on the host's clock.
     #[inline(always)]
-    fn on_sent<const PAUSES: bool>(&mut self, subject: Subject) {
+    fn on_sent<const PAUSES: bool>(&mut self, event: PacketEvent) {
         match PAUSES {
-            true => self.on_sent_with_pauses(subject),
-            false => self.leave::<false>(subject),
+            true => self.on_sent_with_pauses(event),
+            false => self.leave::<false>(event),
         }
     }
 
     /// As [`on_sent`](Self::on_sent); `PAUSES` is true if switches may manage their memory.
     #[inline(always)]
-    pub(super) fn leave<const PAUSES: bool>(&mut self, subject: Subject) {
-        let id = subject.packet;
+    pub(super) fn leave<const PAUSES: bool>(&mut self, event: PacketEvent) {
+        let id = event.packet;
         let engine = &mut self.engine;
-        let at = match subject.sending_switch() {
-            None if T::IS_FABRIC => return self.hosts.line_is_free(subject.sender, engine),
+        let at = match event.sending_switch() {
+            None if T::IS_FABRIC => return self.hosts.line_is_free(event.sender, engine),
             Some(at) if T::IS_FABRIC => at,
             _ => SwitchId(0),
         };
@@ -701,7 +701,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             engine.rank = engine.ranks.delivered(engine.packets[id].class);
         }
         let switch = &mut self.switches.as_mut()[at.index()];
-        let now = engine.now.at(switch.potential());
+        let now = engine.now.at(switch.clock_offset());
         let (packets, observer) = (&mut engine.packets, &mut self.observer);
         let next = match PAUSES {
             true => switch.sent(packets, id, now, observer),
@@ -786,7 +786,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// # Panics
     /// When there is no such switch.
     pub fn switch_now(&self, id: SwitchId) -> Time {
-        self.engine.now.at(self.switch(id).potential())
+        self.engine.now.at(self.switch(id).clock_offset())
     }
 
     /// Returns true if all flows are complete.
@@ -880,14 +880,14 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     #[cold]
     fn open_window(&mut self) {
         let now = self.engine.now;
-        let at = |switch: &Switch<P>| now.at(switch.potential());
+        let at = |switch: &Switch<P>| now.at(switch.clock_offset());
         self.window.open(self.switches.as_mut(), at);
     }
 
     #[cold]
     fn close_window(&mut self) {
         for switch in self.switches.as_mut() {
-            let now = self.engine.now.at(switch.potential());
+            let now = self.engine.now.at(switch.clock_offset());
             switch.count_occupancy_until(now);
         }
         let rows = self.switch_rows();

@@ -2,7 +2,7 @@
 
 use super::outcome::SwitchRow;
 use crate::engine::event::Timer;
-use crate::engine::link::{Line, Links};
+use crate::engine::link::{LinkKind, Links};
 use crate::engine::packet::Packet;
 use crate::engine::topology::{SwitchId, Topology};
 use crate::scenario::Scenario;
@@ -50,8 +50,8 @@ impl Window {
 
     /// Counts a packet that a switch begins to send over `line`.
     #[inline(always)]
-    pub(super) fn count(&mut self, at: SwitchId, line: Line, packet: &Packet) {
-        let counts = u64::from(line == Line::Fabric);
+    pub(super) fn count(&mut self, at: SwitchId, line: LinkKind, packet: &Packet) {
+        let counts = u64::from(line == LinkKind::Fabric);
         self.sent[at.index()] += counts * u64::from(packet.wire_bytes);
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ScenarioError, SettingProblem};
-use super::settings::Written;
+use super::settings::RawValue;
 use super::{DEFAULT_PRESET, Scenario, TopologyKind};
 use crate::input;
 
@@ -130,7 +130,7 @@ impl Scenario {
                 .split_once('=')
                 .ok_or_else(|| in_setting(SettingProblem::NotAnAssignment))?;
             changed
-                .apply(key.trim(), &Written::Bare(value.trim().to_owned()))
+                .apply(key.trim(), &RawValue::Bare(value.trim().to_owned()))
                 .map_err(in_setting)?;
             given.push(key.trim());
         }
@@ -176,19 +176,19 @@ fn base_of(value: &DeValue<'_>) -> Result<Scenario, String> {
     }
 }
 
-fn written(value: &DeValue<'_>) -> Written {
+fn written(value: &DeValue<'_>) -> RawValue {
     match value {
-        DeValue::String(text) => Written::Text(text.clone().into_owned()),
+        DeValue::String(text) => RawValue::Text(text.clone().into_owned()),
         DeValue::Integer(integer) => i128::from_str_radix(integer.as_str(), integer.radix())
-            .map_or(Written::Other("a number too large"), Written::Integer),
+            .map_or(RawValue::Other("a number too large"), RawValue::Integer),
         DeValue::Float(float) => float
             .as_str()
             .parse()
-            .map_or(Written::Other("an unreadable number"), Written::Float),
-        DeValue::Boolean(value) => Written::Bool(*value),
-        DeValue::Datetime(_) => Written::Other("a date"),
-        DeValue::Array(_) => Written::Other("a list"),
-        DeValue::Table(_) => Written::Other("a table"),
+            .map_or(RawValue::Other("an unreadable number"), RawValue::Float),
+        DeValue::Boolean(value) => RawValue::Bool(*value),
+        DeValue::Datetime(_) => RawValue::Other("a date"),
+        DeValue::Array(_) => RawValue::Other("a list"),
+        DeValue::Table(_) => RawValue::Other("a table"),
     }
 }
 

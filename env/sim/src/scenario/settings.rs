@@ -16,7 +16,7 @@ use crate::input::{excerpt, lines};
 
 /// A value as the user wrote it, independent of its setting.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Written {
+pub(super) enum RawValue {
     /// A number or word on the command line, where texts have no quotes.
     Bare(String),
     /// A TOML string.
@@ -31,15 +31,15 @@ pub(super) enum Written {
     Other(&'static str),
 }
 
-impl Written {
+impl RawValue {
     fn describe(&self) -> String {
         match self {
-            Written::Bare(text) => format!("`{}`", excerpt(text)),
-            Written::Text(text) => format!("the text \"{}\"", excerpt(text)),
-            Written::Integer(value) => value.to_string(),
-            Written::Float(value) => format!("{value:?}"),
-            Written::Bool(value) => value.to_string(),
-            Written::Other(kind) => (*kind).to_owned(),
+            RawValue::Bare(text) => format!("`{}`", excerpt(text)),
+            RawValue::Text(text) => format!("the text \"{}\"", excerpt(text)),
+            RawValue::Integer(value) => value.to_string(),
+            RawValue::Float(value) => format!("{value:?}"),
+            RawValue::Bool(value) => value.to_string(),
+            RawValue::Other(kind) => (*kind).to_owned(),
         }
     }
 
@@ -50,9 +50,9 @@ impl Written {
     /// The value as a whole number; `1e9` and `1_000_000` are whole numbers too.
     fn integer(&self) -> Option<i128> {
         match self {
-            Written::Integer(value) => Some(*value),
-            Written::Float(value) => whole(*value),
-            Written::Bare(text) => {
+            RawValue::Integer(value) => Some(*value),
+            RawValue::Float(value) => whole(*value),
+            RawValue::Bare(text) => {
                 let text = text.replace('_', "");
                 text.parse()
                     .ok()
@@ -64,7 +64,7 @@ impl Written {
 
     fn words(&self) -> Option<&str> {
         match self {
-            Written::Bare(text) | Written::Text(text) => Some(text),
+            RawValue::Bare(text) | RawValue::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -78,14 +78,14 @@ fn whole(value: f64) -> Option<i128> {
 
 /// The type of a scenario field, which can be read from user input and written as TOML.
 pub(super) trait Field: Sized {
-    fn from_written(written: &Written) -> Result<Self, String>;
+    fn from_written(written: &RawValue) -> Result<Self, String>;
     fn to_toml(&self) -> String;
 }
 
 macro_rules! unsigned_field {
     ($($type:ident),+) => {$(
         impl Field for $type {
-            fn from_written(written: &Written) -> Result<$type, String> {
+            fn from_written(written: &RawValue) -> Result<$type, String> {
                 let value = written
                     .integer()
                     .ok_or_else(|| written.is_not("a whole number"))?;
@@ -106,11 +106,11 @@ macro_rules! unsigned_field {
 unsigned_field!(u32, u64);
 
 impl Field for RangeF64 {
-    fn from_written(written: &Written) -> Result<RangeF64, String> {
+    fn from_written(written: &RawValue) -> Result<RangeF64, String> {
         let value = match written {
-            Written::Float(value) => Some(RangeF64::from(*value)),
-            Written::Integer(value) => Some(RangeF64::from(*value as f64)),
-            Written::Bare(text) | Written::Text(text) => text.parse().ok(),
+            RawValue::Float(value) => Some(RangeF64::from(*value)),
+            RawValue::Integer(value) => Some(RangeF64::from(*value as f64)),
+            RawValue::Bare(text) | RawValue::Text(text) => text.parse().ok(),
             _ => None,
         };
         value.ok_or_else(|| written.is_not("a number or a range such as 0.1..0.9"))
@@ -128,11 +128,11 @@ impl Field for RangeF64 {
 }
 
 impl Field for f64 {
-    fn from_written(written: &Written) -> Result<f64, String> {
+    fn from_written(written: &RawValue) -> Result<f64, String> {
         let value = match written {
-            Written::Float(value) => Some(*value),
-            Written::Integer(value) => Some(*value as f64),
-            Written::Bare(text) => text.parse().ok(),
+            RawValue::Float(value) => Some(*value),
+            RawValue::Integer(value) => Some(*value as f64),
+            RawValue::Bare(text) => text.parse().ok(),
             _ => None,
         };
         value.ok_or_else(|| written.is_not("a number"))
@@ -144,10 +144,10 @@ impl Field for f64 {
 }
 
 impl Field for bool {
-    fn from_written(written: &Written) -> Result<bool, String> {
+    fn from_written(written: &RawValue) -> Result<bool, String> {
         let value = match written {
-            Written::Bool(value) => Some(*value),
-            Written::Bare(text) => text.parse().ok(),
+            RawValue::Bool(value) => Some(*value),
+            RawValue::Bare(text) => text.parse().ok(),
             _ => None,
         };
         value.ok_or_else(|| written.is_not("true or false"))
@@ -159,7 +159,7 @@ impl Field for bool {
 }
 
 impl Field for String {
-    fn from_written(written: &Written) -> Result<String, String> {
+    fn from_written(written: &RawValue) -> Result<String, String> {
         written
             .words()
             .map(str::to_owned)
@@ -186,7 +186,7 @@ impl Field for String {
 }
 
 impl Field for RangeU32 {
-    fn from_written(written: &Written) -> Result<RangeU32, String> {
+    fn from_written(written: &RawValue) -> Result<RangeU32, String> {
         if written.integer().is_some() {
             return u32::from_written(written).map(|value| RangeU32::new(value, value));
         }
@@ -205,7 +205,7 @@ impl Field for RangeU32 {
 }
 
 impl Field for Option<u64> {
-    fn from_written(written: &Written) -> Result<Option<u64>, String> {
+    fn from_written(written: &RawValue) -> Result<Option<u64>, String> {
         if written.words() == Some("min_rto") {
             return Ok(None);
         }
@@ -221,7 +221,7 @@ impl Field for Option<u64> {
 }
 
 impl Field for Option<TransportKind> {
-    fn from_written(written: &Written) -> Result<Option<TransportKind>, String> {
+    fn from_written(written: &RawValue) -> Result<Option<TransportKind>, String> {
         if written.words() == Some("same") {
             return Ok(None);
         }
@@ -238,7 +238,7 @@ impl Field for Option<TransportKind> {
 macro_rules! named_field {
     ($($type:ident),+) => {$(
         impl Field for $type {
-            fn from_written(written: &Written) -> Result<$type, String> {
+            fn from_written(written: &RawValue) -> Result<$type, String> {
                 let names: Vec<_> = $type::ALL.iter().map(|value| value.name()).collect();
                 let expected = format!("one of {}", names.join(", "));
                 let text = written.words().ok_or_else(|| written.is_not(&expected))?;
@@ -281,7 +281,7 @@ named_field!(
 );
 
 impl Field for AckQueue {
-    fn from_written(written: &Written) -> Result<AckQueue, String> {
+    fn from_written(written: &RawValue) -> Result<AckQueue, String> {
         if written.integer().is_some() {
             return u32::from_written(written).map(AckQueue::Number);
         }
@@ -300,7 +300,7 @@ impl Field for AckQueue {
 }
 
 impl Field for LeafHosts {
-    fn from_written(written: &Written) -> Result<LeafHosts, String> {
+    fn from_written(written: &RawValue) -> Result<LeafHosts, String> {
         if written.integer().is_some() {
             return RangeU32::from_written(written).map(LeafHosts::Numbers);
         }
@@ -319,11 +319,11 @@ impl Field for LeafHosts {
 }
 
 impl Field for PerQueue {
-    fn from_written(written: &Written) -> Result<PerQueue, String> {
+    fn from_written(written: &RawValue) -> Result<PerQueue, String> {
         let expected = "numbers above 0 separated by commas, such as \"1,0.5\"";
         let text = match written {
-            Written::Integer(value) => value.to_string(),
-            Written::Float(value) => value.to_string(),
+            RawValue::Integer(value) => value.to_string(),
+            RawValue::Float(value) => value.to_string(),
             _ => written
                 .words()
                 .ok_or_else(|| written.is_not(expected))?
@@ -339,10 +339,10 @@ impl Field for PerQueue {
 }
 
 impl Field for Priorities {
-    fn from_written(written: &Written) -> Result<Priorities, String> {
+    fn from_written(written: &RawValue) -> Result<Priorities, String> {
         let expected = "priorities separated by commas, such as \"3\", or none";
         let text = match written {
-            Written::Integer(value) => value.to_string(),
+            RawValue::Integer(value) => value.to_string(),
             _ => written
                 .words()
                 .ok_or_else(|| written.is_not(expected))?
@@ -358,13 +358,13 @@ impl Field for Priorities {
 }
 
 impl Field for Workloads {
-    fn from_written(written: &Written) -> Result<Workloads, String> {
+    fn from_written(written: &RawValue) -> Result<Workloads, String> {
         let names: Vec<_> = Workload::ALL.iter().map(|value| value.name()).collect();
         let expected = format!("one or several of {}", names.join(","));
         let text = written.words().ok_or_else(|| written.is_not(&expected))?;
         let workloads = match written {
             // A user of the command line has the file. A scenario may come from elsewhere.
-            Written::Bare(_) => Workloads::read(text),
+            RawValue::Bare(_) => Workloads::read(text),
             _ => text.parse(),
         };
         workloads.map_err(|error| error.to_string())
@@ -421,7 +421,7 @@ macro_rules! settings {
             }
 
             /// Sets the field `key` alone; [`settle`](Scenario::settle) follows, once.
-            fn apply(&mut self, key: &str, written: &settings::Written) -> Result<(), SettingProblem> {
+            fn apply(&mut self, key: &str, written: &settings::RawValue) -> Result<(), SettingProblem> {
                 let value_problem = |message| SettingProblem::Value { key: key.to_owned(), message };
                 match key {
                     $(stringify!($field) => {

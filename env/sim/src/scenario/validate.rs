@@ -167,24 +167,24 @@ impl Scenario {
             largest,
             1_000_000_000_000,
         )?;
-        let uncounted = u64::from(self.ecn_uncounted_packets);
-        check.within("ecn_uncounted_packets", uncounted, 0, 1_000)?;
-        if uncounted > 0 && self.count_in_service {
+        let outside_buffer = u64::from(self.ecn_uncounted_packets);
+        check.within("ecn_uncounted_packets", outside_buffer, 0, 1_000)?;
+        if outside_buffer > 0 && self.count_in_service {
             let problem = "must be 0 where count_in_service is true";
-            return check.invalid("ecn_uncounted_packets", uncounted, problem);
+            return check.invalid("ecn_uncounted_packets", outside_buffer, problem);
         }
         let device = u64::from(self.device_fifo_packets);
         check.within("device_fifo_packets", device, 0, 100_000)?;
-        if device > 0 && (self.count_in_service || uncounted > 0) {
+        if device > 0 && (self.count_in_service || outside_buffer > 0) {
             let problem = "needs count_in_service false and ecn_uncounted_packets 0; must be 0 \
                            otherwise";
             return check.invalid("device_fifo_packets", device, problem);
         }
         check.within("queues_per_port", u64::from(self.queues_per_port), 1, 8)?;
         check.within("incast_priority", u64::from(self.incast_priority), 0, 7)?;
-        if uncounted > 0 && self.queues_per_port > 1 {
+        if outside_buffer > 0 && self.queues_per_port > 1 {
             let problem = "must be 0 where queues_per_port is above 1";
-            return check.invalid("ecn_uncounted_packets", uncounted, problem);
+            return check.invalid("ecn_uncounted_packets", outside_buffer, problem);
         }
         self.validate_queues(check)?;
         let threshold = self.ecn_threshold_bytes;

@@ -456,7 +456,7 @@ fn drain_ps(bytes: u64, rate: Rate) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::clock::Potential;
+    use crate::engine::clock::ClockOffset;
     use crate::engine::packet::SizeClass;
     use crate::scenario::Scenario;
     use crate::switch::{Admission, SwitchSettings, Verdict, View};
@@ -510,9 +510,9 @@ mod tests {
             }
             let id = SwitchId(0);
             let settings = SwitchSettings::new(&scenario, 1, capacity);
-            let potential = Potential::of(Time::ZERO);
+            let clock_offset = ClockOffset::of(Time::ZERO);
             let policy = Pushing::default();
-            let mut switch = Switch::new(id, potential, &settings, policy).unwrap();
+            let mut switch = Switch::new(id, clock_offset, &settings, policy).unwrap();
             let spec = AqmSpec::parse(aqm).unwrap().unwrap();
             switch.manage(spec.build(&scenario, id, 1).unwrap());
             let mut packets = PacketStore::default();

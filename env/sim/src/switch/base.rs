@@ -22,14 +22,14 @@ use crate::switch::{PolicyParseError, PolicySpec};
 /// - [ABM](crate::switch::policy::ActiveBufferManagement): all priorities, not unscheduled packets,
 /// - [EDT](crate::switch::policy::EnhancedDynamicThreshold): the controlled state,
 /// - [TDT](crate::switch::policy::TrafficAwareThreshold): the normal state and evacuations,
-/// - [SONiC and Reverie](crate::switch::policy::ManagedMemory): two, that of lossy packets at the egress and
+/// - [SONiC and Reverie](crate::switch::policy::LosslessPolicy): two, that of lossy packets at the egress and
 ///   that of lossless ones at the ingress of a port.
 ///
 /// In text and files it is a policy string without `alpha`, such as `abm` or `fab:short_bytes=62500`;
 /// queue management may follow, as in `dt+random:p=0.01`. Behind `+early` without `gap`, the control
 /// also sets the gaps of [early drop](crate::switch::aqm::early); with `gap`, they stay constant.
 #[derive(Clone, PartialEq)]
-pub struct BasePolicy(PolicySpec);
+pub struct LowLevelPolicy(PolicySpec);
 
 const DT: &str = "dt";
 
@@ -72,7 +72,7 @@ fn has_alpha(definition: &Definition) -> bool {
 }
 
 fn names() -> Vec<&'static str> {
-    BasePolicy::all()
+    LowLevelPolicy::all()
         .map(|low_level| low_level.0.name())
         .collect()
 }
@@ -81,23 +81,23 @@ fn listed() -> String {
     names().join(", ")
 }
 
-impl BasePolicy {
+impl LowLevelPolicy {
     /// Returns Dynamic Threshold: `T = α_i (B - Q)` (paper, §IV-B).
-    pub fn dt() -> BasePolicy {
-        BasePolicy(PolicySpec::named(DT))
+    pub fn dt() -> LowLevelPolicy {
+        LowLevelPolicy(PolicySpec::named(DT))
     }
 
     /// Returns Reverie: thresholds of both sides of a switch, for lossless and lossy packets (NSDI
     /// 2024, §3).
-    pub fn reverie() -> BasePolicy {
-        BasePolicy(PolicySpec::named("reverie"))
+    pub fn reverie() -> LowLevelPolicy {
+        LowLevelPolicy(PolicySpec::named("reverie"))
     }
 
     /// Returns all low-level heuristics with default parameters, in the order of the catalogue.
-    pub fn all() -> impl Iterator<Item = BasePolicy> {
+    pub fn all() -> impl Iterator<Item = LowLevelPolicy> {
         let definitions = catalogue().iter();
         let with_alpha = definitions.filter(|definition| has_alpha(definition));
-        with_alpha.map(|definition| BasePolicy(PolicySpec::named(definition.info.name)))
+        with_alpha.map(|definition| LowLevelPolicy(PolicySpec::named(definition.info.name)))
     }
 
     /// Returns the policy, with its default α.
@@ -112,8 +112,8 @@ impl BasePolicy {
 
     /// Returns the heuristic with another queue management behind it, or none.
     #[must_use]
-    pub fn managed_by(&self, aqm: Option<AqmSpec>) -> BasePolicy {
-        BasePolicy(self.0.clone().managed_by(aqm))
+    pub fn managed_by(&self, aqm: Option<AqmSpec>) -> LowLevelPolicy {
+        LowLevelPolicy(self.0.clone().managed_by(aqm))
     }
 
     /// Returns true if the control sets early drop in addition to α.
@@ -150,28 +150,28 @@ impl BasePolicy {
     }
 }
 
-impl Default for BasePolicy {
-    fn default() -> BasePolicy {
-        BasePolicy::dt()
+impl Default for LowLevelPolicy {
+    fn default() -> LowLevelPolicy {
+        LowLevelPolicy::dt()
     }
 }
 
-impl fmt::Debug for BasePolicy {
+impl fmt::Debug for LowLevelPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BasePolicy({self})")
+        write!(f, "LowLevelPolicy({self})")
     }
 }
 
-impl fmt::Display for BasePolicy {
+impl fmt::Display for LowLevelPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0.to_string())
     }
 }
 
-impl FromStr for BasePolicy {
+impl FromStr for LowLevelPolicy {
     type Err = UnknownBasePolicy;
 
-    fn from_str(text: &str) -> Result<BasePolicy, UnknownBasePolicy> {
+    fn from_str(text: &str) -> Result<LowLevelPolicy, UnknownBasePolicy> {
         let text = expanded(text);
         let (written, _) = AqmSpec::split(text);
         let (name, _) = written.split_once(':').unwrap_or((written, ""));
@@ -196,18 +196,18 @@ impl FromStr for BasePolicy {
                 text: text.to_owned(),
             });
         }
-        Ok(BasePolicy(policy))
+        Ok(LowLevelPolicy(policy))
     }
 }
 
-impl Serialize for BasePolicy {
+impl Serialize for LowLevelPolicy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
     }
 }
 
-impl<'de> Deserialize<'de> for BasePolicy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BasePolicy, D::Error> {
+impl<'de> Deserialize<'de> for LowLevelPolicy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LowLevelPolicy, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(de::Error::custom)
     }
@@ -223,29 +223,29 @@ mod tests {
     fn names_are_read_back() {
         let names = "dt, edt, tdt, fab, ib, abm, occamy, sonic, sonic-abm, reverie";
         assert_eq!(listed(), names);
-        for low_level in BasePolicy::all() {
+        for low_level in LowLevelPolicy::all() {
             assert_eq!(low_level.to_string().parse(), Ok(low_level.clone()));
             let json = serde_json::to_string(&low_level).unwrap();
             assert_eq!(json, format!("\"{low_level}\""));
             assert_eq!(
-                serde_json::from_str::<BasePolicy>(&json).unwrap(),
+                serde_json::from_str::<LowLevelPolicy>(&json).unwrap(),
                 low_level
             );
         }
-        assert_eq!("dt".parse(), Ok(BasePolicy::dt()));
+        assert_eq!("dt".parse(), Ok(LowLevelPolicy::dt()));
         let text = "fab:alpha_short=2048,short_bytes=62500";
-        let tuned: BasePolicy = text.parse().unwrap();
+        let tuned: LowLevelPolicy = text.parse().unwrap();
         assert_eq!(tuned.to_string(), text);
         assert_eq!(tuned.policy().to_string(), text);
-        assert!(!tuned.is_default() && BasePolicy::dt().is_default());
-        let managed: BasePolicy = "dt+pie:alpha=0.5".parse().unwrap();
+        assert!(!tuned.is_default() && LowLevelPolicy::dt().is_default());
+        let managed: LowLevelPolicy = "dt+pie:alpha=0.5".parse().unwrap();
         assert_eq!(managed.to_string(), "dt+pie:alpha=0.5");
         assert!(managed.admits_by_dt() && !managed.is_default());
     }
 
     #[test]
     fn a_policy_without_alpha_is_refused_with_a_list_of_those_with_one() {
-        let message = |text: &str| text.parse::<BasePolicy>().unwrap_err().to_string();
+        let message = |text: &str| text.parse::<LowLevelPolicy>().unwrap_err().to_string();
         let names = "dt, edt, tdt, fab, ib, abm, occamy, sonic, sonic-abm, reverie";
         for name in [
             "cs",
@@ -287,7 +287,7 @@ mod tests {
             ("dt+red", false),
             ("dt", false),
         ] {
-            let low_level: BasePolicy = text.parse().unwrap();
+            let low_level: LowLevelPolicy = text.parse().unwrap();
             assert_eq!(low_level.drops_early(), drops_early, "{text}");
             assert_eq!(low_level.to_string(), text);
         }
@@ -295,7 +295,7 @@ mod tests {
         for text in ["", "EDT"] {
             assert!(message(text).contains(names), "{}", message(text));
         }
-        let error = serde_json::from_str::<BasePolicy>("\"lqd\"").unwrap_err();
+        let error = serde_json::from_str::<LowLevelPolicy>("\"lqd\"").unwrap_err();
         assert!(error.to_string().contains(names), "{error}");
     }
 
@@ -308,7 +308,7 @@ mod tests {
             let name = definition.info.name;
             let mut policy = PolicySpec::named(name).build(&scenario).unwrap();
             let expected = name
-                .parse::<BasePolicy>()
+                .parse::<LowLevelPolicy>()
                 .is_ok_and(|named| !named.is_default() && !named.manages_memory());
             assert_eq!(
                 policy.memory().is_some(),

@@ -104,7 +104,7 @@ impl<P: Policy> Switch<P> {
     #[inline(never)]
     pub(super) fn stamp(&mut self, packets: &mut PacketStore, id: PacketId, now: Time) {
         let seen = self.packet_view(&packets[id]);
-        let own = match self.uncounted {
+        let own = match self.outside_buffer {
             0 => seen.bytes,
             _ => 0,
         };
@@ -265,7 +265,7 @@ impl<P: Policy> Switch<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::clock::Potential;
+    use crate::engine::clock::ClockOffset;
     use crate::scenario::Scenario;
     use crate::switch::policy::DynamicThreshold;
     use crate::switch::{SwitchId, SwitchSettings};
@@ -287,9 +287,9 @@ mod tests {
             }
             scenario.validate().unwrap();
             let settings = SwitchSettings::new(&scenario, 4, 100_000);
-            let potential = Potential::of(Time::ZERO);
+            let clock_offset = ClockOffset::of(Time::ZERO);
             let policy = DynamicThreshold { alpha: 1.0 };
-            let mut switch = Switch::new(SwitchId(3), potential, &settings, policy).unwrap();
+            let mut switch = Switch::new(SwitchId(3), clock_offset, &settings, policy).unwrap();
             switch.measure(Meters::new(
                 [RATE; 4].into_iter(),
                 record_bytes,

@@ -116,7 +116,7 @@ impl<P: Policy> Switch<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::clock::Potential;
+    use crate::engine::clock::ClockOffset;
     use crate::engine::packet::{PacketStore, SizeClass};
     use crate::switch::policy::CompleteSharing;
     use crate::switch::{Admission, SwitchSettings};
@@ -139,8 +139,8 @@ mod tests {
         let mut settings = SwitchSettings::new(&scenario, 2, 1_000_000_000);
         settings.seed = seed;
         let id = SwitchId(3);
-        let potential = Potential::of(Time::ZERO);
-        let mut switch = Switch::new(id, potential, &settings, CompleteSharing).unwrap();
+        let clock_offset = ClockOffset::of(Time::ZERO);
+        let mut switch = Switch::new(id, clock_offset, &settings, CompleteSharing).unwrap();
         let mut packets = PacketStore::default();
         let mut arrive = |switch: &mut Switch<CompleteSharing>, queue, bytes| {
             let size = (bytes, SizeClass::Odd);

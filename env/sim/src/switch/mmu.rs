@@ -208,7 +208,7 @@ pub(crate) struct PauseFrame {
 
 /// A time for which a switch has paused a neighbour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Paused {
+pub struct PfcInterval {
     /// The switch that has sent the frames.
     pub switch: SwitchId,
     /// Port of the switch.
@@ -261,7 +261,7 @@ pub(crate) struct MmuCounters {
     /// Largest headroom of a queue, bytes.
     pub(crate) max_headroom: u64,
     /// Ended pauses.
-    pub(crate) log: Vec<Paused>,
+    pub(crate) log: Vec<PfcInterval>,
     /// Time of the last departure of a lossless packet.
     pub(crate) last_lossless: Time,
 }
@@ -470,7 +470,7 @@ impl Mmu {
     }
 
     /// Decides on a packet that came by `port`; the buffer shows the state before it.
-    fn judge(
+    fn admit(
         &mut self,
         buffer: &SharedBuffer,
         port: usize,
@@ -580,14 +580,14 @@ impl Mmu {
     }
 
     /// Counts a packet that was stored, and asks for a pause if it is on headroom.
-    fn book(&mut self, port: usize, packet: PacketView, booking: Booking, now: Time) {
+    fn charge(&mut self, port: usize, packet: PacketView, charge_of: Booking, now: Time) {
         let class = usize::from(self.is_lossless(packet.queue));
         self.use_of_classes[class].settle(self.stored[class], now);
         self.stored[class] += packet.bytes;
         let place = self.ingress_of(port, packet.queue);
         let ingress = &mut self.ingress[place];
         ingress.bytes += packet.bytes;
-        if booking == Booking::Headroom {
+        if charge_of == Booking::Headroom {
             ingress.headroom += packet.bytes;
             self.headroom += packet.bytes;
             self.counters.max_headroom = self.counters.max_headroom.max(ingress.headroom);
@@ -666,7 +666,7 @@ impl Mmu {
         self.ingress[place].pausing = None;
         self.ingress[place].paused += now - from;
         let (port, priority) = (place / self.priorities, place % self.priorities);
-        self.counters.log.push(Paused {
+        self.counters.log.push(PfcInterval {
             switch: self.id,
             port,
             priority,
@@ -820,13 +820,13 @@ impl Mmu {
     }
 
     /// Returns the pauses that have been begun, including those that last.
-    pub(crate) fn paused(&self) -> impl Iterator<Item = Paused> {
+    pub(crate) fn paused(&self) -> impl Iterator<Item = PfcInterval> {
         let lasting = self
             .ingress
             .iter()
             .enumerate()
             .filter_map(|(place, queue)| {
-                queue.pausing.map(|from| Paused {
+                queue.pausing.map(|from| PfcInterval {
                     switch: self.id,
                     port: place / self.priorities,
                     priority: place % self.priorities,

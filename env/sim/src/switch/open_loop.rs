@@ -1,7 +1,7 @@
 //! A switch with given arrivals: there are no senders, so losses do not change the arrivals.
 
 use super::{Admission, Loss, Policy, SharedBuffer, Switch, SwitchId, SwitchSettings, View};
-use crate::engine::clock::Potential;
+use crate::engine::clock::ClockOffset;
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore, SizeClass};
 use crate::engine::topology::MAX_QUEUES;
 use crate::units::{Rate, Time};
@@ -40,7 +40,7 @@ impl<P: Policy> OpenLoop<P> {
         assert!(ports > 0, "a switch has ports");
         assert!(ports <= MAX_QUEUES, "a switch has at most 65,536 ports");
         let settings = SwitchSettings::plain(ports, buffer_bytes, rate);
-        let switch = Switch::new(SwitchId(0), Potential::default(), &settings, policy);
+        let switch = Switch::new(SwitchId(0), ClockOffset::default(), &settings, policy);
         let switch = switch.expect("every packet counts, so that every policy fits");
         let mut packets = PacketStore::default();
         if switch.pushes_out() {

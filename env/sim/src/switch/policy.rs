@@ -24,7 +24,7 @@ mod tdt;
 #[cfg(test)]
 mod workbench;
 
-pub use abm::{ActiveBufferConfig, ActiveBufferManagement, ArtefactBufferManagement};
+pub use abm::{AbmNs3, ActiveBufferConfig, ActiveBufferManagement};
 pub use credence::{
     Averages, Credence, FEATURES, Features, Forest, ForestError, ForestModel, MAX_DEPTH, MAX_TREES,
     MODEL_FILE, ModelError, Tree,
@@ -38,13 +38,13 @@ pub use followlqd::{FollowLqd, VirtualQueues};
 pub use harmonic::Harmonic;
 pub use ib::{IntelligentBuffer, IntelligentBufferConfig};
 pub use lqd::LongestQueueDrop;
-pub use ndt::{NeuralDynamicThreshold, PortVolumes, TriggerCause};
+pub use ndt::{ControlledThreshold, PortVolumes, TriggerCause};
 pub use occamy::Occamy;
 pub use pot::PushOutWithThreshold;
 pub use search::{Bound, Scale, Search, SearchRange};
 pub use sma::MinimumAllocation;
 pub use smxq::MaximumQueueLengths;
-pub use sonic::ManagedMemory;
+pub use sonic::LosslessPolicy;
 pub use st::StaticThreshold;
 pub use tdt::{TrafficAwareConfig, TrafficAwareThreshold, TrafficState};
 
@@ -187,7 +187,7 @@ pub trait Policy {
 
     /// Sets the control factor α of `queue`, above 0, from the next packet on. Returns true if the
     /// policy has an α per queue: most have none, and [`DynamicThreshold`] has one for all queues
-    /// ([`DynamicThresholds`] has one for each, [`NeuralDynamicThreshold`] one per port). Parameters
+    /// ([`DynamicThresholds`] has one for each, [`ControlledThreshold`] one per port). Parameters
     /// derived from the initial α stay.
     ///
     /// # Panics
@@ -283,12 +283,12 @@ policies! {
     /// Credence.
     credence::Credence,
     /// SONiC's Dynamic Threshold, ABM instead of it, and Reverie: for buffers with lossless packets.
-    sonic::ManagedMemory,
+    sonic::LosslessPolicy,
     ;
     /// Dynamic Threshold with an α per queue, if `queue_alpha` is set.
     dt::DynamicThresholds,
     /// Active Buffer Management with the estimates of its published code.
-    abm::ArtefactBufferManagement,
+    abm::AbmNs3,
 }
 
 impl Policy for AnyPolicy {

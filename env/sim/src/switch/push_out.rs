@@ -28,12 +28,12 @@ impl PushOut {
     /// Creates the state, if the policy pushes out.
     pub(super) fn for_policy<P: Policy>(
         policy: &P,
-        uncounted: usize,
+        outside_buffer: usize,
     ) -> Result<Option<Box<PushOut>>, PolicyParseError> {
         if !policy.pushes_out() {
             return Ok(None);
         }
-        if uncounted > 1 {
+        if outside_buffer > 1 {
             let problem = "packets that do not count make no room; needs ecn_uncounted_packets=0";
             return Err(PolicyParseError::Unusable {
                 policy: "that pushes out".to_owned(),

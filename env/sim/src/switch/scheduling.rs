@@ -151,7 +151,7 @@ impl<P: Policy> Switch<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::clock::Potential;
+    use crate::engine::clock::ClockOffset;
     use crate::engine::packet::{Packet, PacketKind, SizeClass};
     use crate::scenario::Scenario;
     use crate::switch::policy::CompleteSharing;
@@ -175,7 +175,7 @@ mod tests {
         let settings = SwitchSettings::new(&scenario, 16, 1_000_000);
         let id = SwitchId(0);
         let mut switch =
-            Switch::new(id, Potential::of(Time::ZERO), &settings, CompleteSharing).unwrap();
+            Switch::new(id, ClockOffset::of(Time::ZERO), &settings, CompleteSharing).unwrap();
         let mut packets = PacketStore::default();
         let port = 3;
         let mut arrive = |switch: &mut Switch<CompleteSharing>, priority: usize, bytes| {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::control::ControlEnv;
 use crate::control::observation::log_scaled;
-use crate::control::{ControlOptions, Pause, cell_centre};
+use crate::control::{ControlOptions, StopReason, cell_centre};
 use bufgym_sim::traffic::generate;
 
 #[test]
@@ -88,7 +88,7 @@ fn the_history_follows_the_observation() {
     let mut history = CodeHistory::new(16);
     assert_eq!(history.as_slice(), encode(env.observation()));
     let (mut compared, mut off_by_one, mut large) = (0, 0, 0);
-    while env.advance() == Pause::Decision {
+    while env.advance() == StopReason::Decision {
         history.observe(&env.reading());
         for (&code, expected) in history.as_slice().iter().zip(encode(env.observation())) {
             assert!(code.abs_diff(expected) <= 1, "{code} {expected}");

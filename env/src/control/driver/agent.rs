@@ -9,7 +9,7 @@ use bufgym_sim::convert::single;
 use bufgym_sim::network::{Neighbour, SwitchId, Topology};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::Switch;
-use bufgym_sim::switch::policy::NeuralDynamicThreshold;
+use bufgym_sim::switch::policy::ControlledThreshold;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::{Rate, Time};
 
@@ -69,7 +69,7 @@ impl Agent {
     /// Appends a step to the observation; `now` is on the hosts' clock, `switch_now` on that of the switch.
     pub(super) fn observe(
         &mut self,
-        switch: &Switch<NeuralDynamicThreshold>,
+        switch: &Switch<ControlledThreshold>,
         now: Time,
         switch_now: Time,
     ) {
@@ -126,7 +126,7 @@ impl Agent {
     }
 
     /// Puts the pending decision in force.
-    pub(super) fn apply(&self, switch: &mut Switch<NeuralDynamicThreshold>, actions: ActionSet) {
+    pub(super) fn apply(&self, switch: &mut Switch<ControlledThreshold>, actions: ActionSet) {
         switch.policy_mut().apply(&self.pending);
         match actions {
             ActionSet::Alpha => {}

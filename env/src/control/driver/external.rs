@@ -6,12 +6,12 @@ use crate::control::{ActionSet, INITIAL_LEVEL, SWITCH};
 use bufgym_sim::network::{ExternalSwitch, OneSwitch, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::aqm::early::EARLY_OFF;
-use bufgym_sim::switch::policy::{NeuralDynamicThreshold, TriggerCause};
+use bufgym_sim::switch::policy::{ControlledThreshold, TriggerCause};
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
 
 /// The switch that [`ExternalControl`] decides for.
-pub type ControlledSwitch = ExternalSwitch<NeuralDynamicThreshold>;
+pub type ControlledSwitch = ExternalSwitch<ControlledThreshold>;
 
 /// The slow level of the control for an [`ExternalSwitch`]: the observation and the actions of
 /// [`ControlEnv`](super::ControlEnv), without rewards. The caller asks whether a decision is

@@ -4,20 +4,20 @@ use std::io;
 use std::mem::take;
 
 use super::agent::Agent;
-use super::{ControlEnv, Pause};
+use super::{ControlEnv, StopReason};
 use crate::control::record::EventLines;
 use crate::control::ways::ControlTopology;
-use crate::control::{BasePolicy, CodeUnits, SWITCH};
+use crate::control::{CodeUnits, LowLevelPolicy, SWITCH};
 use bufgym_sim::network::{Observer, OneSwitch, SwitchId};
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::switch::policy::{NeuralDynamicThreshold, PortVolumes, TriggerCause};
+use bufgym_sim::switch::policy::{ControlledThreshold, PortVolumes, TriggerCause};
 use bufgym_sim::switch::{SharedBuffer, Switch};
 use bufgym_sim::units::Time;
 
 /// Measurements of a switch whose decision is due.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading<'a> {
-    pub(super) switch: &'a Switch<NeuralDynamicThreshold>,
+    pub(super) switch: &'a Switch<ControlledThreshold>,
     pub(super) agent: &'a Agent,
     pub(super) outputs: usize,
     pub(super) elapsed_ns: u64,
@@ -95,7 +95,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
 impl ControlEnv<OneSwitch> {
     /// Records every event. Call it before the run, with the run's scenario and heuristic. Lines are kept
     /// in memory until [`write_record`](ControlEnv::write_record).
-    pub fn record_events(&mut self, scenario: &Scenario, low_level: &BasePolicy) {
+    pub fn record_events(&mut self, scenario: &Scenario, low_level: &LowLevelPolicy) {
         self.record_mut().begin(scenario, low_level);
     }
 
@@ -111,8 +111,8 @@ impl ControlEnv<OneSwitch> {
     }
 
     /// Adds the last line of the record, for a run that ended with `pause`.
-    pub(super) fn end_record(&mut self, pause: Pause) {
-        let finished = pause == Pause::Finished;
+    pub(super) fn end_record(&mut self, stop: StopReason) {
+        let finished = stop == StopReason::Finished;
         self.record(|lines, buffer, now| lines.ended(buffer, now, finished));
     }
 }

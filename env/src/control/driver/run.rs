@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{ControlEnv, ControlOptions, Pause, Reading};
+use super::{ControlEnv, ControlOptions, Reading, StopReason};
 use crate::control::record::{self, RecordError};
 use crate::control::ways::ControlTopology;
 use crate::control::{ALPHAS, cell_centre};
@@ -131,7 +131,7 @@ fn steer<T: ControlTopology, O: Observer>(
     controller: &mut dyn Controller,
 ) -> Result<Outcome, SimError> {
     let mut action = Vec::new();
-    while env.advance() == Pause::Decision {
+    while env.advance() == StopReason::Decision {
         action.resize(env.ports() * env.outputs(), 0.0);
         controller.decide(&env.reading(), &mut action)?;
         env.act(&action);
@@ -161,14 +161,14 @@ pub fn run_recorded(
     let header = record::header(scenario, &options.control, policy)?;
     out.write_all(header.as_bytes())?;
     let mut action = vec![0.0; env.ports() * env.outputs()];
-    let mut pause = env.advance();
-    while pause == Pause::Decision {
+    let mut stop = env.advance();
+    while stop == StopReason::Decision {
         controller.decide(&env.reading(), &mut action)?;
         env.act(&action);
         env.write_record(out)?;
-        pause = env.advance();
+        stop = env.advance();
     }
-    env.end_record(pause);
+    env.end_record(stop);
     env.write_record(out)?;
     Ok(env.outcome())
 }

@@ -31,7 +31,7 @@ fn a_fixed_alpha_under_the_control_is_dynamic_threshold() {
         controlled.simulator.policy_mut().apply(&[index as u8; 16]);
         let mut action = FixedAlpha::new(index);
         let mut values = vec![0.0; 16];
-        while controlled.advance() == Pause::Decision {
+        while controlled.advance() == StopReason::Decision {
             action.act(controlled.observation(), 16, &mut values);
             controlled.act(&values);
         }
@@ -67,7 +67,7 @@ fn queue_management_stands_behind_the_control() {
     let mut controlled = ControlEnv::new(&scenario, &trace, &options).unwrap();
     let mut action = FixedAlpha::new(2);
     let mut values = vec![0.0; 16];
-    while controlled.advance() == Pause::Decision {
+    while controlled.advance() == StopReason::Decision {
         action.act(controlled.observation(), 16, &mut values);
         controlled.act(&values);
     }
@@ -84,11 +84,11 @@ fn run(scenario: &Scenario, options: &ControlOptions, seed: u64) -> (ControlEnv,
     let mut env = ControlEnv::new(scenario, &trace, options).unwrap();
     let (mut total, mut first) = (0.0, None);
     loop {
-        let pause = env.advance();
+        let stop = env.advance();
         if first.is_some() {
             total += env.reward().total;
         }
-        if pause != Pause::Decision {
+        if stop != StopReason::Decision {
             break;
         }
         first.get_or_insert(env.simulator().now());
@@ -133,7 +133,7 @@ fn shapes_and_ranges() {
     let scenario = small();
     let trace = generate(&scenario, 5);
     let mut env = ControlEnv::new(&scenario, &trace, &ControlOptions::default()).unwrap();
-    assert_eq!(env.advance(), Pause::Decision);
+    assert_eq!(env.advance(), StopReason::Decision);
     assert_eq!(env.observation().len(), 16 * HISTORY * FEATURES);
     let mut privileged = vec![f32::NAN; 16 * PRIVILEGED];
     env.privileged(&mut privileged);
@@ -155,11 +155,11 @@ fn a_late_decision_takes_effect_late_and_no_trigger_fires_before() {
     };
     let trace = generate(&scenario, 5);
     let mut env = ControlEnv::new(&scenario, &trace, &ControlOptions::default()).unwrap();
-    assert_eq!(env.advance(), Pause::Decision);
+    assert_eq!(env.advance(), StopReason::Decision);
     let decided = env.simulator().now();
     env.act(&[0.9; 16]);
     assert_eq!(env.simulator().policy().indices(), [2; 16]);
-    assert_eq!(env.advance(), Pause::Decision);
+    assert_eq!(env.advance(), StopReason::Decision);
     assert!(env.simulator().now() >= decided + Time::from_us(400));
     assert_eq!(env.simulator().policy().indices(), [7; 16]);
 }
@@ -195,7 +195,7 @@ fn the_shortest_interval_is_kept_and_a_trigger_in_it_waits() {
     let trace = generate(&scenario, 5);
     let mut env = ControlEnv::new(&scenario, &trace, &ControlOptions::default()).unwrap();
     let (mut at_once, mut waited, mut last) = (0, 0, None);
-    while env.advance() == Pause::Decision {
+    while env.advance() == StopReason::Decision {
         let now = env.simulator().now();
         let policy = env.simulator().policy();
         assert!(matches!(
@@ -257,10 +257,10 @@ fn a_limit_of_decisions_truncates() {
     let trace = generate(&scenario, 5);
     let mut env = ControlEnv::new(&scenario, &trace, &ControlOptions::default()).unwrap();
     for _ in 0..3 {
-        assert_eq!(env.advance(), Pause::Decision);
+        assert_eq!(env.advance(), StopReason::Decision);
         env.act(&[0.0; 16]);
     }
-    assert_eq!(env.advance(), Pause::Truncated);
+    assert_eq!(env.advance(), StopReason::Truncated);
     assert!(env.reward().elapsed > Time::ZERO);
 }
 
@@ -306,14 +306,14 @@ fn discounted_return(
 ) -> f64 {
     let mut env = ControlEnv::new(scenario, trace, options).unwrap();
     let (mut sum, mut discount) = (0.0, 1.0);
-    let mut pause = env.advance();
-    while pause == Pause::Decision {
+    let mut stop = env.advance();
+    while stop == StopReason::Decision {
         env.act(&[cell_centre(alpha); 16]);
-        pause = env.advance();
+        stop = env.advance();
         sum += discount * env.reward().total;
         discount *= f64::from(env.reward().discount);
     }
-    assert_eq!(pause, Pause::Finished);
+    assert_eq!(stop, StopReason::Finished);
     sum
 }
 
@@ -378,7 +378,7 @@ fn several_queues_of_a_port_are_observed_together() {
     }
     let mut env = ControlEnv::new(&scenario, &trace, &ControlOptions::default()).unwrap();
     let mut shared = 0;
-    while env.advance() == Pause::Decision {
+    while env.advance() == StopReason::Decision {
         let buffer = env.simulator().buffer();
         for (port, features) in env.observation().chunks(HISTORY * FEATURES).enumerate() {
             let length = features[(HISTORY - 1) * FEATURES];

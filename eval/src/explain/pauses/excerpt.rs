@@ -6,7 +6,7 @@ use bufgym_sim::network::{
     IngressRow, IngressSampling, LeafSpine, Neighbour, OneSwitch, SwitchId, Topology,
 };
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::switch::Paused;
+use bufgym_sim::switch::PfcInterval;
 use bufgym_sim::units::Time;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -95,7 +95,7 @@ pub struct IngressSeries {
 /// A switch, a port and a priority.
 type Place = (SwitchId, usize, usize);
 
-fn place_of(paused: &Paused) -> Place {
+fn place_of(paused: &PfcInterval) -> Place {
     (paused.switch, paused.port, paused.priority)
 }
 
@@ -108,7 +108,7 @@ struct Window {
 
 impl Window {
     /// Returns the part of a pause in the window; `None` if the pause lies outside.
-    fn clip(self, paused: &Paused) -> Option<(Time, Time)> {
+    fn clip(self, paused: &PfcInterval) -> Option<(Time, Time)> {
         let from = paused.from.max(self.from);
         let to = paused.to.unwrap_or(self.to).min(self.to);
         (from < to).then_some((from, to))
@@ -116,10 +116,10 @@ impl Window {
 
     /// Returns the window of a length in which the pauses together last longest; the middle one of the first
     /// run of equal ones.
-    fn of_most(pauses: &[Paused], length: Time) -> Window {
+    fn of_most(pauses: &[PfcInterval], length: Time) -> Window {
         let step = Time((length.0 / STEPS as u64).max(1));
         let step_of = |t: Time| index(t.0 / step.0);
-        let end = |paused: &Paused| paused.to.unwrap_or(paused.from);
+        let end = |paused: &PfcInterval| paused.to.unwrap_or(paused.from);
         let last = pauses.iter().map(end).max().unwrap_or(Time::ZERO);
         let mut paused_in = vec![0u128; step_of(last) + 1];
         for paused in pauses {
@@ -152,7 +152,7 @@ impl Window {
 pub(super) fn of(
     config: &PausesConfig,
     numbered: &NumberedTrace,
-    pauses: &[Paused],
+    pauses: &[PfcInterval],
 ) -> Result<PausesExcerpt, EvalError> {
     let scenario = &config.scenario;
     let drain = 8.0 * scenario.buffer_bytes as f64 / scenario.rate_bps.max(1) as f64;
@@ -178,7 +178,7 @@ pub(super) fn of(
 }
 
 /// Returns the queues that pause longest in the window, and the number of other queues that pause.
-fn longest(pauses: &[Paused], window: Window) -> (Vec<Place>, usize) {
+fn longest(pauses: &[PfcInterval], window: Window) -> (Vec<Place>, usize) {
     let mut sums: Vec<(Place, u64)> = Vec::new();
     for paused in pauses {
         let Some((from, to)) = window.clip(paused) else {
@@ -284,8 +284,8 @@ fn series(rows: &[IngressRow], place: Place, sampling: IngressSampling) -> Ingre
 mod tests {
     use super::*;
 
-    fn paused(port: usize, from: u64, to: Option<u64>) -> Paused {
-        Paused {
+    fn paused(port: usize, from: u64, to: Option<u64>) -> PfcInterval {
+        PfcInterval {
             switch: SwitchId(0),
             port,
             priority: 3,

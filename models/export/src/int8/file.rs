@@ -3,7 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bufgym_env::control::{ALPHAS, ActionSet, BasePolicy, FEATURE_NAMES, HISTORY, INITIAL_INDEX};
+use bufgym_env::control::{
+    ALPHAS, ActionSet, FEATURE_NAMES, HISTORY, INITIAL_INDEX, LowLevelPolicy,
+};
 use bufgym_sim::input::{self, condensed, excerpt};
 use bufgym_sim::switch::aqm::early::{EarlyGaps, GAPS};
 use serde::{Deserialize, Serialize};
@@ -25,7 +27,7 @@ pub struct IntegerFile {
     /// Version of the program that wrote it.
     pub bufgym_version: String,
     /// The heuristic whose α the levels set.
-    pub low_level: BasePolicy,
+    pub low_level: LowLevelPolicy,
     /// Origin of the weights, in one line.
     pub origin: String,
     /// SHA-256 of the weights that were rounded.
@@ -111,7 +113,7 @@ impl IntegerFile {
     /// When there is no agreement.
     pub fn new(
         network: IntegerNetwork,
-        low_level: BasePolicy,
+        low_level: LowLevelPolicy,
         origin: String,
         weights_sha256: String,
         agreement: &[Agreement],

@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 
 use super::{Attachment, LeafSpine, Neighbour, Route, SwitchId, Topology};
-use crate::engine::clock::Potential;
+use crate::engine::clock::ClockOffset;
 use crate::engine::fabric::FabricEvents;
-use crate::engine::link::{Line, Links};
+use crate::engine::link::{LinkKind, Links};
 use crate::scenario::{Scenario, Tier};
 use crate::units::Time;
 
@@ -66,8 +66,8 @@ impl Topology for PooledLeafSpine {
         self.network.hosts_per_leaf + 2 * self.uplinks()
     }
 
-    fn potential(propagation: Time) -> Potential {
-        LeafSpine::potential(propagation)
+    fn clock_offset(propagation: Time) -> ClockOffset {
+        LeafSpine::clock_offset(propagation)
     }
 
     fn attachment(&self, host: u16) -> Attachment {
@@ -139,7 +139,7 @@ impl Topology for PooledLeafSpine {
         self.network.kind(switch, links)
     }
 
-    fn line(&self, switch: SwitchId, port: usize) -> Line {
+    fn line(&self, switch: SwitchId, port: usize) -> LinkKind {
         self.network.line(switch, port)
     }
 
@@ -234,6 +234,6 @@ mod tests {
         assert_eq!((at.ports, at.buffer_bytes), (48, 3_932_160));
         assert!((32..40).all(|port| network.is_uplink(pools[1], port)));
         assert!(!network.is_uplink(pools[1], 31) && !network.is_uplink(pools[1], 40));
-        assert_eq!(network.line(pools[1], 40), Line::Fabric);
+        assert_eq!(network.line(pools[1], 40), LinkKind::Fabric);
     }
 }

@@ -442,7 +442,7 @@ fn acknowledgements_bring_the_records_of_every_hop() {
         let mut paths = BTreeMap::new();
         while simulator.step() {
             let packets = &simulator.engine.packets;
-            for Subject { packet, .. } in simulator.engine.events.arriving() {
+            for PacketEvent { packet, .. } in simulator.engine.events.arriving() {
                 if packets[packet].kind == PacketKind::Ack {
                     let path = packets.records.get(packets.records.of(packet));
                     paths.insert(packets[packet].sequence, *path);

@@ -34,7 +34,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
         ],
     },
     build: |arguments, context| {
-        if context.uncounted > 1 {
+        if context.outside_buffer > 1 {
             return Err("drops at the head make no room; needs ecn_uncounted_packets=0".to_owned());
         }
         let time = |name| arguments.microseconds(name).unwrap_or(Time::ZERO);

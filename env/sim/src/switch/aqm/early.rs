@@ -110,7 +110,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
         let ports = context.ports;
         let derived = context.buffer_bytes / (4 * ports.max(1) as u64);
         let from_front = arguments.text("from") == Some("front");
-        if from_front && context.uncounted > 1 {
+        if from_front && context.outside_buffer > 1 {
             return Err(
                 "drops from the front make no room; needs ecn_uncounted_packets=0".to_owned(),
             );

@@ -30,7 +30,7 @@ pub(super) struct Context {
     /// Wire bytes of a full packet.
     pub(super) packet_bytes: u64,
     /// Packets at the head of a queue that count nowhere.
-    pub(super) uncounted: usize,
+    pub(super) outside_buffer: usize,
     /// True if the hosts use ECN.
     pub(super) ecn: bool,
     /// True if the hosts' senders have RACK (RFC 8985).
@@ -237,7 +237,7 @@ impl AqmSpec {
             queues: ports * scenario.queues_per_port as usize,
             rate: scenario.rate(),
             packet_bytes: scenario.full_packet_bytes(),
-            uncounted: scenario.uncounted_packets(),
+            outside_buffer: scenario.uncounted_packets(),
             ecn: scenario.uses_ecn(),
             rack: scenario.stack().recovery == Recovery::Rack,
         };

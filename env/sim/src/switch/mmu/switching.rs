@@ -54,7 +54,7 @@ impl<P: Policy> Switch<P> {
     }
 }
 
-/// The packet path. The store gives the port by which a packet came ([`PacketStore::came_by`]).
+/// The packet path. The store gives the port by which a packet came ([`PacketStore::ingress_port`]).
 impl<P: Policy> Switch<P> {
     /// As [`arrive`](Switch::arrive). The order of checks is that of the paper: the pool and the headroom
     /// at the ingress, then the egress. A packet that fails one changes no counter.
@@ -70,21 +70,21 @@ impl<P: Policy> Switch<P> {
             return self.take_control(packets, id);
         }
         let packet = self.packet_view(&packets[id]);
-        let came_by = packets.came_by(id);
+        let ingress_port = packets.ingress_port(id);
         observer.arriving(self.id, self.view(now), packet);
         let Some(mmu) = &mut self.mmu else {
             return Admission::Lost(Loss::Refused);
         };
-        let booking = mmu.judge(&self.buffer, came_by, packet, now);
-        if booking == Booking::Drop {
-            mmu.count_loss(came_by, packet, now);
+        let charge_of = mmu.admit(&self.buffer, ingress_port, packet, now);
+        if charge_of == Booking::Drop {
+            mmu.count_loss(ingress_port, packet, now);
             let loss = match self.buffer.fits(packet.bytes) {
                 true => Loss::Refused,
                 false => Loss::Full,
             };
             return self.lose(&packets[id], loss, now, observer);
         }
-        mmu.book(came_by, packet, booking, now);
+        mmu.charge(ingress_port, packet, charge_of, now);
         if let Some(rule) = self.marking {
             self.mark(&mut packets[id], rule, now);
         }
@@ -120,8 +120,8 @@ impl<P: Policy> Switch<P> {
             if self.meters.is_some() {
                 seen.bytes = u64::from(self.counted_bytes(&packet));
             }
-            if self.uncounted == 0 {
-                self.release_managed(packets.came_by(id), seen, now);
+            if self.outside_buffer == 0 {
+                self.release_managed(packets.ingress_port(id), seen, now);
             }
             self.ask(now, |policy, view| policy.on_departure(view, seen));
             observer.departed(self.id, self.view(now), seen);
@@ -136,10 +136,10 @@ impl<P: Policy> Switch<P> {
         Some(next)
     }
 
-    fn release_managed(&mut self, came_by: usize, packet: PacketView, now: Time) {
+    fn release_managed(&mut self, ingress_port: usize, packet: PacketView, now: Time) {
         self.buffer.release(packet.queue, packet.bytes, now);
         if let Some(mmu) = &mut self.mmu {
-            mmu.unbook(&self.buffer, came_by, packet, now);
+            mmu.unbook(&self.buffer, ingress_port, packet, now);
         }
     }
 
@@ -166,9 +166,9 @@ impl<P: Policy> Switch<P> {
     fn begin_service(&mut self, packets: &mut PacketStore, port: usize, id: PacketId, now: Time) {
         self.ports[port].sending = true;
         self.mark_at_dequeue(&mut packets[id]);
-        if self.uncounted > 0 {
+        if self.outside_buffer > 0 {
             let seen = self.packet_view(&packets[id]);
-            self.release_managed(packets.came_by(id), seen, now);
+            self.release_managed(packets.ingress_port(id), seen, now);
         }
         if self.meters.is_some() {
             self.stamp(packets, id, now);
@@ -252,11 +252,11 @@ impl<P: Policy> Switch<P> {
         while let Some(id) = self.queues[queue].pop_front(packets) {
             self.ports[port].length -= 1;
             let seen = self.packet_view(&packets[id]);
-            let came_by = packets.came_by(id);
-            self.release_managed(came_by, seen, now);
+            let ingress_port = packets.ingress_port(id);
+            self.release_managed(ingress_port, seen, now);
             self.lose(&packets[id], Loss::Head, now, observer);
             if let Some(mmu) = &mut self.mmu {
-                mmu.count_loss(came_by, seen, now);
+                mmu.count_loss(ingress_port, seen, now);
                 mmu.discarded.push(id);
             }
         }

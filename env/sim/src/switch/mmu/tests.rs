@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::clock::Potential;
+use crate::engine::clock::ClockOffset;
 use crate::engine::packet::{Packet, PacketKind, SizeClass};
-use crate::switch::policy::ManagedMemory;
+use crate::switch::policy::LosslessPolicy;
 use crate::switch::{Admission, Switch, SwitchSettings};
 
 const RATE: Rate = Rate(25_000_000_000);
@@ -19,7 +19,7 @@ fn reverie(gamma: f64) -> Sharing {
 /// A switch of two ports with two priorities, of which 1 is lossless. `b` is 100,000 B, of which each
 /// port has 20,000 B of headroom, so that the pool has 60,000 B and its lossy part 48,000 B.
 struct Bench {
-    switch: Switch<ManagedMemory>,
+    switch: Switch<LosslessPolicy>,
     packets: PacketStore,
     sending: [Option<PacketId>; 2],
     now: Time,
@@ -59,9 +59,9 @@ impl Bench {
             alpha_egress: alphas[1],
         };
         let settings = SwitchSettings::new(&scenario, 2, scenario.buffer_bytes);
-        let potential = Potential::of(Time::ZERO);
-        let policy = ManagedMemory(management);
-        let mut switch = Switch::new(SwitchId(0), potential, &settings, policy).unwrap();
+        let clock_offset = ClockOffset::of(Time::ZERO);
+        let policy = LosslessPolicy(management);
+        let mut switch = Switch::new(SwitchId(0), clock_offset, &settings, policy).unwrap();
         switch.manage_memory(management, &scenario, &[RATE; 2], 1);
         Bench {
             switch,

@@ -12,7 +12,7 @@ use crate::convert::floor_u64;
 use crate::scenario::Scenario;
 use crate::units::Time;
 
-pub use artefact::ArtefactBufferManagement;
+pub use artefact::AbmNs3;
 use headroom::Headroom;
 use shares::Shares;
 
@@ -85,7 +85,7 @@ pub(super) static DEFINITION: Definition = Definition {
                         .to_owned(),
                 );
             }
-            return Ok(ArtefactBufferManagement::new(config, scenario).into());
+            return Ok(AbmNs3::new(config, scenario).into());
         }
         Ok(ActiveBufferManagement::new(config, scenario).into())
     },

@@ -1,6 +1,8 @@
 //! Complete sharing.
 
-use super::{Definition, Deployment, ManagedMemory, PacketView, Policy, PolicyInfo, Verdict, View};
+use super::{
+    Definition, Deployment, LosslessPolicy, PacketView, Policy, PolicyInfo, Verdict, View,
+};
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {
@@ -27,7 +29,7 @@ pub(super) static UNLIMITED: Definition = Definition {
         Ok(match scenario.has_lossless() {
             // Pauses and marks are those of a switch that counts at both sides. With this α there are
             // no pauses.
-            true => ManagedMemory::dynamic_threshold(1e6).into(),
+            true => LosslessPolicy::dynamic_threshold(1e6).into(),
             false => CompleteSharing.into(),
         })
     },

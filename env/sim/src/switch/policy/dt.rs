@@ -1,7 +1,7 @@
 //! Dynamic Threshold (Choudhury and Hahne, IEEE/ACM Transactions on Networking, 1998).
 
 use super::{
-    Definition, Deployment, Kind, ManagedMemory, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Definition, Deployment, Kind, LosslessPolicy, PacketView, ParameterInfo, Policy, PolicyInfo,
     Search, Verdict, View,
 };
 use crate::convert::floor_u64;
@@ -18,7 +18,7 @@ pub(super) static DEFINITION: Definition = Definition {
     build: |arguments, scenario| {
         let alpha = arguments.value("alpha");
         if scenario.has_lossless() {
-            return Ok(ManagedMemory::dynamic_threshold(alpha).into());
+            return Ok(LosslessPolicy::dynamic_threshold(alpha).into());
         }
         Ok(match scenario.queue_alpha.is_empty() {
             true => DynamicThreshold { alpha }.into(),

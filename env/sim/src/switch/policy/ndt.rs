@@ -74,12 +74,12 @@ pub struct PortVolumes {
 }
 
 /// Dynamic Threshold with a power-of-two α per port: accepts iff `q_i < α_i (B - Q)`. It can also
-/// set the α of [another heuristic](NeuralDynamicThreshold::over).
+/// set the α of [another heuristic](ControlledThreshold::over).
 ///
 /// Triggers are tested after an event has updated the counters, so the packet that triggers keeps
 /// its verdict. The simulation then waits for the control loop.
 #[derive(Clone, Debug)]
-pub struct NeuralDynamicThreshold {
+pub struct ControlledThreshold {
     mode: TriggerMode,
     sensitivity: u64,
     safe_line: u64,
@@ -95,10 +95,10 @@ pub struct NeuralDynamicThreshold {
     heuristic: Option<Box<AnyPolicy>>,
 }
 
-impl NeuralDynamicThreshold {
+impl ControlledThreshold {
     /// Creates the policy with α = 1 on every port. `sensitivity` is β, `safe_line` γ, both in bytes.
     pub fn new(ports: usize, sensitivity: u64, safe_line: u64, mode: TriggerMode) -> Self {
-        NeuralDynamicThreshold {
+        ControlledThreshold {
             mode,
             sensitivity,
             safe_line,
@@ -117,20 +117,20 @@ impl NeuralDynamicThreshold {
     /// and its counters are sums over them.
     #[must_use]
     pub fn with_queues_per_port(self, queues_per_port: usize) -> Self {
-        NeuralDynamicThreshold {
+        ControlledThreshold {
             queues_per_port,
             ..self
         }
     }
 
     /// Admits packets by `heuristic` and sets its α; call it after
-    /// [`with_queues_per_port`](NeuralDynamicThreshold::with_queues_per_port).
+    /// [`with_queues_per_port`](ControlledThreshold::with_queues_per_port).
     ///
     /// # Panics
     /// When the heuristic does not have an α for every queue.
     #[must_use]
     pub fn over(self, heuristic: AnyPolicy) -> Self {
-        let mut policy = NeuralDynamicThreshold {
+        let mut policy = ControlledThreshold {
             heuristic: Some(Box::new(heuristic)),
             ..self
         };
@@ -195,19 +195,19 @@ impl NeuralDynamicThreshold {
         self.suspended = false;
     }
 
-    /// Keeps triggers from firing until the next [`apply`](NeuralDynamicThreshold::apply), while a
+    /// Keeps triggers from firing until the next [`apply`](ControlledThreshold::apply), while a
     /// decision is delayed.
     pub fn suspend(&mut self) {
         self.suspended = true;
     }
 
-    /// Makes decisions wait until [`release`](NeuralDynamicThreshold::release). Triggers still fire,
+    /// Makes decisions wait until [`release`](ControlledThreshold::release). Triggers still fire,
     /// and the first one then makes a decision due.
     pub fn hold(&mut self) {
         self.held = true;
     }
 
-    /// Ends a [`hold`](NeuralDynamicThreshold::hold) and returns true if a decision is due.
+    /// Ends a [`hold`](ControlledThreshold::hold) and returns true if a decision is due.
     pub fn release(&mut self) -> bool {
         self.held = false;
         self.decision_due()
@@ -244,7 +244,7 @@ impl NeuralDynamicThreshold {
     }
 }
 
-impl Policy for NeuralDynamicThreshold {
+impl Policy for ControlledThreshold {
     #[inline]
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
         if let Some(heuristic) = &mut self.heuristic {

@@ -18,7 +18,7 @@ pub(super) static DEFINITION: Definition = Definition {
         parameters: &[ALPHA_INGRESS, ALPHA_EGRESS],
     },
     build: |arguments, _| {
-        Ok(ManagedMemory(Management {
+        Ok(LosslessPolicy(Management {
             sharing: Sharing::Sonic,
             alpha_ingress: arguments.value(ALPHA_INGRESS.name),
             alpha_egress: arguments.value(ALPHA_EGRESS.name),
@@ -38,7 +38,7 @@ pub(super) static WITH_ABM: Definition = Definition {
         parameters: &[ALPHA_INGRESS, ALPHA_EGRESS],
     },
     build: |arguments, _| {
-        Ok(ManagedMemory(Management {
+        Ok(LosslessPolicy(Management {
             sharing: Sharing::SonicAbm,
             alpha_ingress: arguments.value(ALPHA_INGRESS.name),
             alpha_egress: arguments.value(ALPHA_EGRESS.name),
@@ -74,7 +74,7 @@ pub(super) static REVERIE: Definition = Definition {
         ],
     },
     build: |arguments, _| {
-        Ok(ManagedMemory(Management {
+        Ok(LosslessPolicy(Management {
             sharing: Sharing::Reverie {
                 gamma: arguments.value("gamma"),
             },
@@ -104,12 +104,12 @@ const ALPHA_EGRESS: ParameterInfo = ParameterInfo {
 /// A policy that configures the memory management instead of deciding on every packet: the switch then
 /// counts at ingress and egress.
 #[derive(Clone, Copy, Debug)]
-pub struct ManagedMemory(pub Management);
+pub struct LosslessPolicy(pub Management);
 
-impl ManagedMemory {
+impl LosslessPolicy {
     /// Returns SONiC's rule with the same α at both sides: Dynamic Threshold for lossless packets.
-    pub fn dynamic_threshold(alpha: f64) -> ManagedMemory {
-        ManagedMemory(Management {
+    pub fn dynamic_threshold(alpha: f64) -> LosslessPolicy {
+        LosslessPolicy(Management {
             sharing: Sharing::Sonic,
             alpha_ingress: alpha,
             alpha_egress: alpha,
@@ -117,7 +117,7 @@ impl ManagedMemory {
     }
 }
 
-impl Policy for ManagedMemory {
+impl Policy for LosslessPolicy {
     /// Not called: the memory management of the switch decides.
     fn on_arrival(&mut self, _view: View<'_>, _packet: PacketView) -> Verdict {
         Verdict::Accept

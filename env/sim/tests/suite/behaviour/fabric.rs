@@ -1,13 +1,13 @@
 //! Networks of several switches.
 
 use bufgym_sim::network::{
-    FabricSimulator, LeafSpine, Outcome, Pause, Simulator, SwitchId, Topology as _,
+    FabricSimulator, LeafSpine, Outcome, Simulator, StopReason, SwitchId, Topology as _,
 };
 use bufgym_sim::rng::{below, stream};
 use bufgym_sim::scenario::{
     Ecmp, EcmpSalt, RangeU32, Recovery, Scenario, SlowdownBase, TopologyKind, TransportKind,
 };
-use bufgym_sim::switch::policy::NeuralDynamicThreshold;
+use bufgym_sim::switch::policy::ControlledThreshold;
 use bufgym_sim::switch::policy::ndt::TriggerMode;
 use bufgym_sim::switch::{PacketView, Policy, Verdict, View};
 use bufgym_sim::traffic::{FlowSpec, Trace};
@@ -334,7 +334,7 @@ fn the_switch_with_a_decision_due_is_asked() {
     let network = LeafSpine::of(scenario, 0);
     let policy = |switch, _: &Scenario| {
         let ports = network.ports(switch);
-        Ok(NeuralDynamicThreshold::new(
+        Ok(ControlledThreshold::new(
             ports,
             1,
             1,
@@ -344,7 +344,7 @@ fn the_switch_with_a_decision_due_is_asked() {
     let capacity = |at: &Scenario| at.buffer_bytes;
     let mut simulator = Simulator::in_network(scenario, trace, network, capacity, policy).unwrap();
     let (mut decisions, mut asked) = (0, [0; 4]);
-    while let Pause::Decision(at) = simulator.advance() {
+    while let StopReason::Decision(at) = simulator.advance() {
         let due = |id: u16| simulator.switch(SwitchId(id)).policy().decision_due();
         let all_due: Vec<u16> = (0..4).filter(|id| due(*id)).collect();
         assert_eq!(all_due, [at.0]);

@@ -33,7 +33,7 @@ fn fixed(low_level: &str, alpha: usize, early: Option<usize>) -> Outcome {
     if let Some(early) = early {
         env.simulator.set_early_drop(&[early as u8; 16]);
     }
-    while env.advance() == Pause::Decision {
+    while env.advance() == StopReason::Decision {
         env.act(&action);
     }
     env.outcome()
@@ -106,12 +106,12 @@ fn a_fork_continues_as_its_origin() {
     assert_eq!((env.outputs(), env.actions()), (2, ActionSet::AlphaEarly));
     let action: Vec<f32> = (0..32).map(|k| cell_centre(k * 5 % 8)).collect();
     for _ in 0..10 {
-        assert_eq!(env.advance(), Pause::Decision);
+        assert_eq!(env.advance(), StopReason::Decision);
         env.act(&action);
     }
     let mut fork = env.clone();
     let finish = |env: &mut ControlEnv| {
-        while env.advance() == Pause::Decision {
+        while env.advance() == StopReason::Decision {
             env.act(&action);
         }
         times(&env.outcome())
@@ -127,7 +127,7 @@ fn a_late_decision_sets_early_drop_late() {
         scenario.decision_latency_us = latency;
         let mut env = ControlEnv::new(&scenario, &trace, &over("dt+early")).unwrap();
         let action = [cell_centre(5), cell_centre(7)].repeat(16);
-        while env.advance() == Pause::Decision {
+        while env.advance() == StopReason::Decision {
             env.act(&action);
         }
         times(&env.outcome())

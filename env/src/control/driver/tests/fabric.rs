@@ -31,14 +31,14 @@ fn options(objective: &str) -> ControlOptions {
 
 /// Runs to the end with the same α everywhere. Calls `paid` with a switch and the discount of its
 /// interval from time zero, at the end of every interval.
-fn play(env: &mut Fabric, alpha: usize, mut paid: impl FnMut(&Fabric, SwitchId)) -> Pause {
+fn play(env: &mut Fabric, alpha: usize, mut paid: impl FnMut(&Fabric, SwitchId)) -> StopReason {
     loop {
-        let pause = env.advance();
-        if pause != Pause::Decision {
+        let stop = env.advance();
+        if stop != StopReason::Decision {
             for switch in (0..env.switches()).map(switch_id) {
                 paid(env, switch);
             }
-            return pause;
+            return stop;
         }
         paid(env, env.at());
         let action = vec![cell_centre(alpha); env.ports()];
@@ -65,13 +65,13 @@ fn a_fixed_alpha_at_every_switch_is_dynamic_threshold() {
     );
 
     let mut env = Fabric::in_network(&scenario, &trace, &ControlOptions::default()).unwrap();
-    assert_eq!(play(&mut env, 2, |_, _| ()), Pause::Finished);
+    assert_eq!(play(&mut env, 2, |_, _| ()), StopReason::Finished);
     let decisions: Vec<u64> = (0..6).map(|s| env.decisions_of(SwitchId(s))).collect();
     assert!(decisions.iter().all(|&count| count > 0), "{decisions:?}");
     assert_eq!(decisions.iter().sum::<u64>(), controlled.summary.decisions);
     let forked = network(&[]);
     let mut env = Fabric::in_network(&forked.0, &forked.1, &ControlOptions::default()).unwrap();
-    assert_eq!(env.advance(), Pause::Decision);
+    assert_eq!(env.advance(), StopReason::Decision);
     let mut fork = env.clone();
     play(&mut env, 5, |_, _| ());
     play(&mut fork, 5, |_, _| ());
@@ -84,10 +84,10 @@ fn a_fixed_alpha_at_every_switch_is_dynamic_threshold() {
 fn a_decision_is_that_of_one_switch() {
     let (scenario, trace) = network(&[]);
     let mut env = Fabric::in_network(&scenario, &trace, &ControlOptions::default()).unwrap();
-    assert_eq!(env.advance(), Pause::Decision);
+    assert_eq!(env.advance(), StopReason::Decision);
     let first = env.at();
     env.act(&vec![cell_centre(6); env.ports()]);
-    while env.advance() == Pause::Decision && env.at() == first {
+    while env.advance() == StopReason::Decision && env.at() == first {
         env.act(&vec![cell_centre(6); env.ports()]);
     }
     for switch in env.simulator().switches() {
@@ -117,12 +117,12 @@ fn undiscounted_rewards_of_all_switches_add_up() {
         let options = options(objective);
         let mut env = Fabric::in_network(&scenario, &trace, &options).unwrap();
         let mut sum = 0.0;
-        let pause = play(&mut env, 2, |env, switch| {
+        let stop = play(&mut env, 2, |env, switch| {
             let scale = &env.agents[switch.index()].reward_scale;
             let price = scale.flow_time_price() + scale.slowdown_price();
             sum -= env.reward_of(switch).total / price;
         });
-        assert_eq!(pause, Pause::Finished);
+        assert_eq!(stop, StopReason::Finished);
         (sum, env.outcome())
     };
     let (seconds, outcome) = sum("fct");
@@ -219,7 +219,7 @@ fn ports_of_two_rates_have_two_units_of_time() {
     let (scenario, trace) = network(&["fabric_rate_bps=40000000000", "max_interval_us=100"]);
     let mut env = Fabric::in_network(&scenario, &trace, &ControlOptions::default()).unwrap();
     let (mut leaves, mut last) = (0, vec![Time::ZERO; 6]);
-    while env.advance() == Pause::Decision {
+    while env.advance() == StopReason::Decision {
         let at = env.at();
         let tier = env.simulator().topology().tier(at);
         let seen = scenario.at_switch(tier);
@@ -249,7 +249,7 @@ fn late_decisions_of_several_switches_do_not_disturb_each_other() {
     let mut env = Fabric::in_network(&scenario, &trace, &ControlOptions::default()).unwrap();
     let mut decided = [(Time::ZERO, 2u8); 6];
     let (mut switched, mut before) = (0, SwitchId(0));
-    while env.advance() == Pause::Decision {
+    while env.advance() == StopReason::Decision {
         let (at, now) = (env.at(), env.simulator().now());
         let (since, level) = decided[at.index()];
         assert!(env.reading().levels().iter().all(|&own| own == level));

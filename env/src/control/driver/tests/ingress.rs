@@ -75,7 +75,7 @@ fn factors_are_those_of_the_policy_from_the_start() {
         }
     }
     let action = |ports: usize| [cell_centre(4), cell_centre(0)].repeat(ports);
-    while env.advance() == Pause::Decision {
+    while env.advance() == StopReason::Decision {
         env.act(&action(env.ports()));
     }
     let spec: PolicySpec = "sonic:alpha_i=0.25,alpha_e=4".parse().unwrap();
@@ -101,16 +101,16 @@ fn the_ingress_and_its_pauses_are_observed_and_paid_for() {
     let (mut observed, mut paid, mut lengths) = (0.0, 0.0, 0);
     let mut last = vec![Time::ZERO; env.switches()];
     loop {
-        let pause = env.advance();
-        let ended = match pause {
-            Pause::Decision => vec![env.at()],
+        let stop = env.advance();
+        let ended = match stop {
+            StopReason::Decision => vec![env.at()],
             _ => (0..env.switches()).map(switch_id).collect(),
         };
         for at in ended {
             let scale = 0.010 * env.ports_of(at) as f64;
             paid -= env.reward_of(at).total * scale;
         }
-        if pause != Pause::Decision {
+        if stop != StopReason::Decision {
             break;
         }
         let at = env.at();
@@ -158,8 +158,8 @@ fn only_answers_to_queries_count_as_in_casts() {
         let mut env = ControlEnv::<LeafSpine>::in_network(&scenario, trace, &control).unwrap();
         let mut total = 0.0;
         loop {
-            let pause = env.advance();
-            if pause != Pause::Decision {
+            let stop = env.advance();
+            if stop != StopReason::Decision {
                 let all = (0..env.switches()).map(switch_id);
                 return total - all.map(|at| env.reward_of(at).total).sum::<f64>();
             }

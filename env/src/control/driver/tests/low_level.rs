@@ -16,21 +16,21 @@ fn results(outcome: &Outcome) -> (Vec<Option<Time>>, [u64; 3]) {
 }
 
 /// Runs the control with the same α at every decision and before the first.
-fn controlled((scenario, trace): &Run, low_level: &BasePolicy, index: usize) -> Outcome {
+fn controlled((scenario, trace): &Run, low_level: &LowLevelPolicy, index: usize) -> Outcome {
     let options = ControlOptions {
         low_level: low_level.clone(),
         ..ControlOptions::default()
     };
     let mut env = ControlEnv::new(scenario, trace, &options).unwrap();
     env.simulator.policy_mut().apply(&[index as u8; 16]);
-    while env.advance() == Pause::Decision {
+    while env.advance() == StopReason::Decision {
         env.act(&[cell_centre(index); 16]);
     }
     env.outcome()
 }
 
 /// Runs the heuristic itself with that α.
-fn alone((scenario, trace): &Run, low_level: &BasePolicy, alpha: f64) -> Outcome {
+fn alone((scenario, trace): &Run, low_level: &LowLevelPolicy, alpha: f64) -> Outcome {
     let policy = low_level
         .policy()
         .clone()
@@ -57,13 +57,13 @@ const SWITCHES: [&[&str]; 3] = [
     &["queues_per_port=2", "scheduler=drr", "overhead_bytes=20"],
 ];
 
-fn named(name: &str) -> BasePolicy {
+fn named(name: &str) -> LowLevelPolicy {
     name.parse().unwrap()
 }
 
 /// Returns the heuristics with one α per port.
-fn of_egress() -> impl Iterator<Item = BasePolicy> {
-    BasePolicy::all().filter(|low_level| !low_level.manages_memory())
+fn of_egress() -> impl Iterator<Item = LowLevelPolicy> {
+    LowLevelPolicy::all().filter(|low_level| !low_level.manages_memory())
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn only_the_alpha_of_edt_is_set() {
 #[test]
 fn heuristics_and_their_alpha_matter() {
     let run = crowded(&["flows=200"]);
-    let mut seen: Vec<(BasePolicy, usize, _)> = Vec::new();
+    let mut seen: Vec<(LowLevelPolicy, usize, _)> = Vec::new();
     for low_level in of_egress() {
         for index in [2, 5] {
             let result = results(&controlled(&run, &low_level, index));
@@ -136,7 +136,7 @@ fn heuristics_and_their_alpha_matter() {
 }
 
 /// Runs with varying α by port and decision; returns all observations and rewards.
-fn varied((scenario, trace): &Run, low_level: &BasePolicy) -> (Vec<f32>, Outcome) {
+fn varied((scenario, trace): &Run, low_level: &LowLevelPolicy) -> (Vec<f32>, Outcome) {
     let options = ControlOptions {
         low_level: low_level.clone(),
         objective: "fct=1,delay=0.1".parse().unwrap(),
@@ -144,7 +144,7 @@ fn varied((scenario, trace): &Run, low_level: &BasePolicy) -> (Vec<f32>, Outcome
     };
     let mut env = ControlEnv::new(scenario, trace, &options).unwrap();
     let mut seen = Vec::new();
-    while env.advance() == Pause::Decision {
+    while env.advance() == StopReason::Decision {
         seen.extend_from_slice(env.observation());
         seen.push(env.reward().total as f32);
         let turn = env.decisions() as usize;
@@ -184,7 +184,7 @@ fn what_the_heuristic_cannot_do_is_said() {
             .err()
             .map(|error| error.to_string())
     };
-    assert_eq!(error(BasePolicy::dt()), None);
+    assert_eq!(error(LowLevelPolicy::dt()), None);
     let message = error(named("occamy")).unwrap();
     assert!(message.contains("ecn_uncounted_packets=0"), "{message}");
 }

@@ -24,7 +24,7 @@ const EMPTY_TURN: u64 = 1_472;
 /// a switch has one clock for all ports. Turns of the scheduler are those of round robin or of strict
 /// priority; with deficits they count as with round robin. They are counted when a packet departs.
 #[derive(Clone, Debug)]
-pub struct ArtefactBufferManagement {
+pub struct AbmNs3 {
     /// α_p of every queue.
     alphas: Box<[f64]>,
     alpha_unscheduled: Option<f64>,
@@ -36,7 +36,7 @@ pub struct ArtefactBufferManagement {
     next_update: Time,
 }
 
-impl ArtefactBufferManagement {
+impl AbmNs3 {
     /// Creates the policy for an empty switch.
     ///
     /// # Panics
@@ -45,7 +45,7 @@ impl ArtefactBufferManagement {
         let (ports, priorities) = (scenario.port_count(), scenario.queues_per_port as usize);
         assert_eq!(config.alphas.len(), priorities, "one α per priority");
         let queues = ports * priorities;
-        ArtefactBufferManagement {
+        AbmNs3 {
             alphas: config.alphas.repeat(ports).into_boxed_slice(),
             alpha_unscheduled: config.alpha_unscheduled,
             factors: vec![1.0; queues].into_boxed_slice(),
@@ -89,7 +89,7 @@ impl ArtefactBufferManagement {
     }
 }
 
-impl Policy for ArtefactBufferManagement {
+impl Policy for AbmNs3 {
     #[inline]
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
         self.catch_up(view);
@@ -262,7 +262,7 @@ mod tests {
     /// in which a port sends 12,500 B.
     struct Bench {
         buffer: SharedBuffer,
-        policy: ArtefactBufferManagement,
+        policy: AbmNs3,
         now: Time,
     }
 
@@ -282,7 +282,7 @@ mod tests {
             };
             Bench {
                 buffer: SharedBuffer::new(1_000_000, 1_000_000, 2, 4),
-                policy: ArtefactBufferManagement::new(config, &scenario),
+                policy: AbmNs3::new(config, &scenario),
                 now: Time::ZERO,
             }
         }

@@ -231,7 +231,7 @@ fn what_is_dropped_at_the_head_makes_room_in_the_headroom() {
 fn periodic_updates_tell_no_packet_apart() {
     for (parameters, estimated) in [("", false), (",estimate=artefact", true)] {
         let built = policy(&format!("alpha=1,periodic_rtts=2{parameters}")).unwrap();
-        let is_estimated = matches!(built, AnyPolicy::ArtefactBufferManagement(_));
+        let is_estimated = matches!(built, AnyPolicy::AbmNs3(_));
         assert_eq!(is_estimated, estimated);
         let mut policy = built;
         let mut buffer = SharedBuffer::new(1_000_000, 1_000_000, 2, 2);

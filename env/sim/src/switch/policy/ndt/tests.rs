@@ -1,13 +1,13 @@
 use super::*;
 use crate::scenario::Scenario;
-use crate::switch::BasePolicy;
+use crate::switch::LowLevelPolicy;
 use crate::switch::{PolicySpec, SharedBuffer};
 use crate::units::{Rate, Time};
 
 const BETA: u64 = 10_000;
 
-fn policy(mode: TriggerMode) -> NeuralDynamicThreshold {
-    NeuralDynamicThreshold::new(2, BETA, BETA, mode)
+fn policy(mode: TriggerMode) -> ControlledThreshold {
+    ControlledThreshold::new(2, BETA, BETA, mode)
 }
 
 fn packet(port: usize, bytes: u64) -> PacketView {
@@ -68,7 +68,7 @@ fn a_decision_zeroes_the_counters_of_all_ports() {
 fn the_safeguard_fires_once_until_a_normal_trigger() {
     let buffer = SharedBuffer::new(100_000, 100_000, 2, 1);
     let mut ndt = policy(TriggerMode::CumulativeEvent);
-    let lossy_line_rate = |ndt: &mut NeuralDynamicThreshold| {
+    let lossy_line_rate = |ndt: &mut ControlledThreshold| {
         ndt.on_drop(view(&buffer), packet(0, 1_000), Loss::Refused);
         ndt.on_departure(view(&buffer), packet(0, 1_000));
     };
@@ -130,14 +130,14 @@ fn the_threshold_is_a_shift_of_the_free_buffer() {
 }
 
 /// Returns a switch with 4 ports of 2 queues each, and the control over a heuristic.
-fn over(low_level: &BasePolicy) -> (SharedBuffer, NeuralDynamicThreshold) {
+fn over(low_level: &LowLevelPolicy) -> (SharedBuffer, ControlledThreshold) {
     let scenario = Scenario {
         ports: 4,
         queues_per_port: 2,
         ..Scenario::default()
     };
     let heuristic = low_level.policy().build(&scenario).unwrap();
-    let policy = NeuralDynamicThreshold::new(4, BETA, BETA, TriggerMode::CumulativeEvent)
+    let policy = ControlledThreshold::new(4, BETA, BETA, TriggerMode::CumulativeEvent)
         .with_queues_per_port(2);
     let policy = match low_level.is_default() {
         true => policy,
@@ -148,8 +148,8 @@ fn over(low_level: &BasePolicy) -> (SharedBuffer, NeuralDynamicThreshold) {
 }
 
 /// Returns the heuristics that decide on packets; the others leave that to the switch.
-fn of_egress() -> impl Iterator<Item = BasePolicy> {
-    BasePolicy::all().filter(|low_level| !low_level.manages_memory())
+fn of_egress() -> impl Iterator<Item = LowLevelPolicy> {
+    LowLevelPolicy::all().filter(|low_level| !low_level.manages_memory())
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn the_alpha_of_a_port_applies_to_its_queues_alone() {
         let (mut buffer, mut ndt) = over(&low_level);
         buffer.store(2, 40_000, Time::ZERO);
         let free = buffer.free();
-        let thresholds = |ndt: &NeuralDynamicThreshold| {
+        let thresholds = |ndt: &ControlledThreshold| {
             let of = |queue| ndt.threshold(view(&buffer), queue).unwrap();
             (0..8).map(of).collect::<Vec<u64>>()
         };
@@ -211,7 +211,7 @@ fn a_heuristic_without_alpha_panics() {
     let policy = PolicySpec::named("lqd")
         .build(&Scenario::default())
         .unwrap();
-    let _ = NeuralDynamicThreshold::new(4, BETA, BETA, TriggerMode::PerPacket).over(policy);
+    let _ = ControlledThreshold::new(4, BETA, BETA, TriggerMode::PerPacket).over(policy);
 }
 
 /// Pushing out a packet counts as a drop, but not as another arrival.

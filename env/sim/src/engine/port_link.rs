@@ -1,39 +1,39 @@
 //! Lookup table of the neighbours of all ports of a network.
 
-use super::link::Line;
+use super::link::LinkKind;
 use super::topology::{Neighbour, SwitchId, Topology};
 
 /// A port's line and the node at its other end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Outlet {
+pub(crate) struct PortLink {
     /// Port of the switch at the other end that leads back; 0 if a host is there.
     pub(crate) back: u16,
-    pub(crate) line: Line,
+    pub(crate) line: LinkKind,
     pub(crate) to: Neighbour,
 }
 
 /// The ports of all switches. Empty for a single switch, whose ports need no lookup.
 #[derive(Clone, Debug)]
-pub(crate) struct Outlets {
+pub(crate) struct PortLinks {
     /// Place of each switch's first port in `ports`.
     first: Box<[usize]>,
-    ports: Box<[Outlet]>,
+    ports: Box<[PortLink]>,
 }
 
-impl Outlets {
+impl PortLinks {
     /// Builds the table of a network with this number of switches.
-    pub(crate) fn of<T: Topology>(topology: &T, switches: usize) -> Outlets {
+    pub(crate) fn of<T: Topology>(topology: &T, switches: usize) -> PortLinks {
         let (mut first, mut ports) = (Vec::new(), Vec::new());
         let switches = (0..u16::MAX).take(if T::IS_FABRIC { switches } else { 0 });
         for at in switches.map(SwitchId) {
             first.push(ports.len());
-            ports.extend((0..topology.ports(at)).map(|port| Outlet {
+            ports.extend((0..topology.ports(at)).map(|port| PortLink {
                 back: port_back(topology, at, port),
                 line: topology.line(at, port),
                 to: topology.neighbour(at, port),
             }));
         }
-        Outlets {
+        PortLinks {
             first: first.into_boxed_slice(),
             ports: ports.into_boxed_slice(),
         }
@@ -41,7 +41,7 @@ impl Outlets {
 
     /// Returns the line and the neighbour of a port.
     #[inline(always)]
-    pub(crate) fn at(&self, switch: SwitchId, port: usize) -> Outlet {
+    pub(crate) fn at(&self, switch: SwitchId, port: usize) -> PortLink {
         self.ports[self.first[switch.index()] + port]
     }
 }
@@ -75,20 +75,20 @@ mod tests {
             links_per_pair: 2,
             routing: Routing::default(),
         };
-        let outlets = Outlets::of(&network, 5);
+        let port_links = PortLinks::of(&network, 5);
         for at in (0..5).map(SwitchId) {
             for port in 0..network.ports(at) {
-                let outlet = outlets.at(at, port);
-                assert_eq!(outlet.line, network.line(at, port));
-                assert_eq!(outlet.to, network.neighbour(at, port));
+                let port_link = port_links.at(at, port);
+                assert_eq!(port_link.line, network.line(at, port));
+                assert_eq!(port_link.to, network.neighbour(at, port));
             }
         }
-        assert_eq!(outlets.ports.len(), 3 * 8 + 2 * 6);
+        assert_eq!(port_links.ports.len(), 3 * 8 + 2 * 6);
     }
 
     #[test]
     fn a_single_switch_has_no_table() {
-        let outlets = Outlets::of(&OneSwitch { ports: 16 }, 1);
-        assert!(outlets.first.is_empty() && outlets.ports.is_empty());
+        let port_links = PortLinks::of(&OneSwitch { ports: 16 }, 1);
+        assert!(port_links.first.is_empty() && port_links.ports.is_empty());
     }
 }

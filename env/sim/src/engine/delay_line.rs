@@ -1,20 +1,20 @@
 //! Delay lines: packets in flight over links of one kind, with the times at which their senders become
 //! free and at which they arrive.
 
-use super::event::Subject;
+use super::event::PacketEvent;
 
 /// Due time of an event, and its place among simultaneous ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Moment {
+pub(super) struct FabricKey {
     pub(super) time: u64,
     /// Number of the event. The bit above it is clear if the event was scheduled long before. The four bits
     /// below it tell where the event waits.
     pub(super) order: u64,
 }
 
-impl Moment {
+impl FabricKey {
     /// Later than all events, but far enough from the end of time that a delay can be added.
-    pub(super) const NEVER: Moment = Moment {
+    pub(super) const NEVER: FabricKey = FabricKey {
         time: u64::MAX / 2,
         order: 0,
     };
@@ -31,10 +31,10 @@ impl Moment {
         clippy::cast_possible_truncation,
         reason = "the parts of a key are 64 bits"
     )]
-    pub(super) fn earlier(self, other: Moment) -> Moment {
-        let key = |moment: Moment| u128::from(moment.time) << 64 | u128::from(moment.order);
+    pub(super) fn earlier(self, other: FabricKey) -> FabricKey {
+        let key = |key: FabricKey| u128::from(key.time) << 64 | u128::from(key.order);
         let first = key(self).min(key(other));
-        Moment {
+        FabricKey {
             time: (first >> 64) as u64,
             order: first as u64,
         }
@@ -42,49 +42,49 @@ impl Moment {
 
     /// Adds a delay, and an offset to the place among simultaneous events.
     #[inline(always)]
-    pub(super) fn after(self, delay: Moment) -> Moment {
-        Moment {
+    pub(super) fn after(self, delay: FabricKey) -> FabricKey {
+        FabricKey {
             time: self.time + delay.time,
             order: self.order + delay.order,
         }
     }
 }
 
-/// Reader of a [`Lane`] that takes a packet when it has left its sender.
+/// Reader of a [`DelayLine`] that takes a packet when it has left its sender.
 pub(super) const LEAVING: usize = 0;
-/// Reader of a [`Lane`] that takes a packet when it has arrived.
+/// Reader of a [`DelayLine`] that takes a packet when it has arrived.
 pub(super) const ARRIVING: usize = 1;
 
 /// A delay line: packets of one size on links of one kind, in the order in which they were sent. This ring
 /// buffer is read twice, when a packet has left its sender and when it has arrived. A sentinel that never
 /// leaves follows the last packet, so that no check for an empty buffer is needed.
 #[derive(Clone, Debug)]
-pub(super) struct Lane {
+pub(super) struct DelayLine {
     /// Ring buffer; its length is a power of two.
-    slots: Vec<(Moment, Subject)>,
+    slots: Vec<(FabricKey, PacketEvent)>,
     /// Number of packets that have ever left their senders, and that have ever arrived.
     read: [usize; 2],
     /// Number of packets that were ever sent.
     sent: usize,
 }
 
-impl Default for Lane {
+impl Default for DelayLine {
     fn default() -> Self {
-        Lane {
-            slots: vec![(Moment::NEVER, Subject::default()); 8],
+        DelayLine {
+            slots: vec![(FabricKey::NEVER, PacketEvent::default()); 8],
             read: [0; 2],
             sent: 0,
         }
     }
 }
 
-impl Lane {
-    /// Adds a packet that a sender begins to send; the sender is free at the moment `free`. Complexity: O(1),
+impl DelayLine {
+    /// Adds a packet that a sender begins to send; the sender is free at `free`. Complexity: O(1),
     /// amortised.
     #[inline(always)]
-    pub(super) fn push(&mut self, free: Moment, subject: Subject) {
+    pub(super) fn push(&mut self, free: FabricKey, event: PacketEvent) {
         debug_assert!(
-            self.subjects(LEAVING)
+            self.events(LEAVING)
                 .last()
                 .is_none_or(|last| last.0 <= free)
         );
@@ -94,36 +94,36 @@ impl Lane {
         }
         let slots = self.slots.as_mut_slice();
         let mask = slots.len() - 1;
-        slots[self.sent & mask] = (free, subject);
+        slots[self.sent & mask] = (free, event);
         self.sent += 1;
-        slots[self.sent & mask].0 = Moment::NEVER;
+        slots[self.sent & mask].0 = FabricKey::NEVER;
     }
 
     /// Takes the next packet for a reader. Also returns when the packet behind it leaves, or has left, its
     /// sender.
     #[inline(always)]
-    pub(super) fn take(&mut self, reader: usize) -> (Subject, Moment) {
+    pub(super) fn take(&mut self, reader: usize) -> (PacketEvent, FabricKey) {
         let read = &mut self.read[reader];
         debug_assert!(*read < self.sent);
         let slots = self.slots.as_slice();
         let mask = slots.len() - 1;
-        let subject = slots[*read & mask].1;
+        let event = slots[*read & mask].1;
         *read += 1;
-        (subject, slots[*read & mask].0)
+        (event, slots[*read & mask].0)
     }
 
     /// Returns the packets that have not left their senders.
-    pub(super) fn being_sent(&self) -> impl Iterator<Item = Subject> {
-        self.subjects(LEAVING).map(|entry| entry.1)
+    pub(super) fn being_sent(&self) -> impl Iterator<Item = PacketEvent> {
+        self.events(LEAVING).map(|entry| entry.1)
     }
 
     /// Returns the packets that have not arrived.
-    pub(super) fn crossing(&self) -> impl Iterator<Item = Subject> {
-        self.subjects(ARRIVING).map(|entry| entry.1)
+    pub(super) fn crossing(&self) -> impl Iterator<Item = PacketEvent> {
+        self.events(ARRIVING).map(|entry| entry.1)
     }
 
     /// Returns the packets that a reader has not taken yet.
-    fn subjects(&self, reader: usize) -> impl Iterator<Item = (Moment, Subject)> {
+    fn events(&self, reader: usize) -> impl Iterator<Item = (FabricKey, PacketEvent)> {
         let mask = self.slots.len() - 1;
         (self.read[reader]..self.sent).map(move |index| self.slots[index & mask])
     }
@@ -132,8 +132,11 @@ impl Lane {
     #[inline(never)]
     fn grow(&mut self) {
         let mut slots = Vec::with_capacity(2 * self.slots.len());
-        slots.extend(self.subjects(ARRIVING));
-        slots.resize(2 * self.slots.len(), (Moment::NEVER, Subject::default()));
+        slots.extend(self.events(ARRIVING));
+        slots.resize(
+            2 * self.slots.len(),
+            (FabricKey::NEVER, PacketEvent::default()),
+        );
         self.slots = slots;
         let arrived = self.read[ARRIVING];
         self.read[LEAVING] -= arrived;
@@ -151,40 +154,40 @@ mod tests {
 
     const PROPAGATION: Time = Time(1_000);
 
-    fn moment(time: u64) -> Moment {
-        Moment {
+    fn key(time: u64) -> FabricKey {
+        FabricKey {
             time,
-            order: Moment::RECENT | time << 5,
+            order: FabricKey::RECENT | time << 5,
         }
     }
 
-    fn subject(packet: u64) -> Subject {
-        Subject::of_line(SwitchId(1), packet as PacketId, Neighbour::Host(2))
+    fn event(packet: u64) -> PacketEvent {
+        PacketEvent::of_line(SwitchId(1), packet as PacketId, Neighbour::Host(2))
     }
 
     /// Many packets leave before the first one arrives, and the ring grows and wraps meanwhile.
     #[test]
     fn a_lane_is_read_twice_and_keeps_its_order() {
-        let mut lane = Lane::default();
+        let mut lane = DelayLine::default();
         let [mut sent, mut left, mut arrived] = [0u64; 3];
         let next = |done: u64, sent| match done < sent {
-            true => moment(done),
-            false => Moment::NEVER,
+            true => key(done),
+            false => FabricKey::NEVER,
         };
         for round in 1..30 {
             for _ in 0..round {
-                lane.push(moment(sent), subject(sent));
+                lane.push(key(sent), event(sent));
                 sent += 1;
             }
             while sent - left > round / 3 {
                 let (taken, behind) = lane.take(LEAVING);
-                assert_eq!(taken, subject(left));
+                assert_eq!(taken, event(left));
                 left += 1;
                 assert_eq!(behind, next(left, sent));
             }
             while left - arrived > round / 2 {
                 let (taken, behind) = lane.take(ARRIVING);
-                assert_eq!(taken, subject(arrived));
+                assert_eq!(taken, event(arrived));
                 arrived += 1;
                 assert_eq!(behind, next(arrived, sent));
             }
@@ -195,14 +198,14 @@ mod tests {
 
     #[test]
     fn what_never_leaves_never_arrives() {
-        let way = Moment {
+        let way = FabricKey {
             time: PROPAGATION.0,
-            order: Moment::NUMBER + 4,
+            order: FabricKey::NUMBER + 4,
         };
-        let arrival = Moment::NEVER.after(way);
-        assert!(arrival > Moment::NEVER && arrival.time < u64::MAX);
-        let first = moment(7).after(way);
-        assert_eq!((first.time, first.order - moment(7).order), (1_007, 20));
-        assert!(first < moment(1_008) && first > moment(1_006));
+        let arrival = FabricKey::NEVER.after(way);
+        assert!(arrival > FabricKey::NEVER && arrival.time < u64::MAX);
+        let first = key(7).after(way);
+        assert_eq!((first.time, first.order - key(7).order), (1_007, 20));
+        assert!(first < key(1_008) && first > key(1_006));
     }
 }
