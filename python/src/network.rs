@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use bufgym::cli::embed;
-use bufgym::env::control::{BasePolicy, FEATURES, HISTORY};
+use bufgym::env::control::{FEATURES, HISTORY, LowLevelPolicy};
 use bufgym::models::checkpoint::{self, CheckpointError, Manifest};
 use bufgym::models::weights::{TENSORS, shape};
 use bufgym::models::{ActorWeights, FastActor};
@@ -122,7 +122,7 @@ pub fn save_network(
     origin: Origin,
 ) -> PyResult<()> {
     let scenario = embed::scenario(&origin.scenario, &origin.settings).map_err(invalid)?;
-    let low_level: BasePolicy = origin.low_level.parse().map_err(invalid)?;
+    let low_level: LowLevelPolicy = origin.low_level.parse().map_err(invalid)?;
     let objective: bufgym::env::control::Objective = origin.objective.parse().map_err(invalid)?;
     let manifest = Manifest {
         decisions: origin.decisions,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bufgym::cli::embed;
-use bufgym::env::control::{BasePolicy, Controller, FEATURES, HISTORY};
+use bufgym::env::control::{Controller, FEATURES, HISTORY, LowLevelPolicy};
 use bufgym::eval::Entrant;
 use bufgym::sim::scenario::Scenario;
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
@@ -39,7 +39,7 @@ impl PolicyArgument {
             }
             PolicyArgument::Own(name, function, low_level) => (name, function, low_level),
         };
-        let low_level: BasePolicy = low_level.parse().map_err(invalid)?;
+        let low_level: LowLevelPolicy = low_level.parse().map_err(invalid)?;
         let function = Arc::new(Function {
             name: name.clone(),
             function,
