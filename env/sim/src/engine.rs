@@ -15,7 +15,7 @@ pub(crate) mod topology;
 use clock::EventTime;
 use event::{Events as _, PacketEvent, TieBreak, TieBreaks, Timer};
 use link::{LinkKind, Links};
-use packet::{Packet, PacketId, PacketStore};
+use packet::{Packet, PacketId, PacketStore, SizeClass};
 use topology::Topology;
 
 use crate::units::Time;
@@ -60,10 +60,10 @@ impl<T: Topology> Engine<T> {
         let packet = &self.packets[event.packet];
         let (class, transmission) = (
             packet.class,
-            self.links.transmission(LinkKind::Host, packet),
+            self.links.transmission(LinkKind::HOST, packet),
         );
         self.events
-            .arrive(self.now, LinkKind::Host, transmission, class, event);
+            .arrive(self.now, LinkKind::HOST, transmission, class, event);
     }
 
     /// Schedules the arrival of a FIFO host's packet that follows without a gap the one that reaches the
@@ -73,7 +73,7 @@ impl<T: Topology> Engine<T> {
         let packet = &self.packets[event.packet];
         let (class, transmission) = (
             packet.class,
-            self.links.transmission(LinkKind::Host, packet),
+            self.links.transmission(LinkKind::HOST, packet),
         );
         self.events
             .arrive_next(self.now, transmission, class, event);
@@ -85,7 +85,7 @@ impl<T: Topology> Engine<T> {
         let packet = &self.packets[event.packet];
         let (class, transmission) = (
             packet.class,
-            self.links.transmission(LinkKind::Host, packet),
+            self.links.transmission(LinkKind::HOST, packet),
         );
         self.events.free_port(self.now, transmission, class, event);
     }
@@ -95,8 +95,14 @@ impl<T: Topology> Engine<T> {
     #[inline(always)]
     pub(crate) fn cross(&mut self, line: LinkKind, event: PacketEvent) {
         let packet = &self.packets[event.packet];
-        let (class, transmission) = (packet.class, self.links.transmission(line, packet));
+        let transmission = self.links.transmission(line, packet);
+        let class = match line.is_common() {
+            true => packet.class,
+            false => SizeClass::Odd,
+        };
+        let links = &self.links;
+        let propagation = || links.propagation(line);
         self.events
-            .cross(self.now, line, transmission, class, event);
+            .cross(self.now, line, transmission, propagation, class, event);
     }
 }

@@ -19,7 +19,8 @@ use crate::scenario::Scenario;
 pub use crate::engine::clock::{ClockOffset, EventTime};
 pub use crate::engine::packet::PacketDirection;
 pub use crate::engine::topology::{
-    LeafSpine, Neighbour, OneSwitch, PooledLeafSpine, Route, Routing, SwitchId, Topology,
+    LeafSpine, LinkedNetwork, Neighbour, OneSwitch, PooledLeafSpine, Route, Routing, SwitchId,
+    Topology,
 };
 pub use crate::host::{Crossing, FlowRef, FlowView, HostObserver, LostSegment, SegmentKind};
 pub use crate::switch::SwitchObserver;
@@ -32,7 +33,9 @@ pub use observer::Observer;
 pub use outcome::{DropRow, FlowClass, FlowRecord, Outcome, Summary, SwitchRow, TimelineRow};
 pub use recorders::Recorders;
 pub use run::{Records, run_leaf_spine};
-pub use simulator::{FabricSimulator, PooledSimulator, SimError, Simulator, StopReason};
+pub use simulator::{
+    FabricSimulator, LinkedSimulator, PooledSimulator, SimError, Simulator, StopReason,
+};
 
 /// Bytes that the state and the results of a flow take at least: 384 have been measured.
 const FLOW_BYTES: u64 = 256;

@@ -17,6 +17,7 @@ mod error;
 mod fabric;
 mod file;
 mod kinds;
+mod links;
 mod lossless;
 mod presets;
 mod priorities;
@@ -44,9 +45,10 @@ pub use fabric::Tier;
 pub use kinds::{
     AckClass, Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowEnd, FlowPriority,
     HostQueue, HyStartRule, LosslessRules, Marking, PfcMode, Recovery, Scheduler, SlowdownBase,
-    SpineBuffer, SpinePool, TcpRules, TopologyKind, Traffic, TransportVariant, UnknownName,
-    Unscheduled, Watchdog, Workload,
+    SpineBuffer, SpinePool, TcpRules, Traffic, TransportVariant, UnknownName, Unscheduled,
+    Watchdog, Workload,
 };
+pub use links::{Link, LinksError, NetworkLinks, Node, TopologyKind};
 pub(crate) use lossless::MAX_SACK_BLOCKS;
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
 pub use priorities::{NoPriorities, Priorities};
@@ -79,9 +81,10 @@ settings! {
     #[serde(default, deny_unknown_fields)]
     pub struct Scenario {
         name: String = DEFAULT_PRESET.to_owned(), "what the scenario is called in results";
-        /// A `leafspine` with one leaf is a single switch.
-        topology: TopologyKind = TopologyKind::Single, "which switches there are: single | leafspine";
-        /// With `topology` `leafspine`, the number of its hosts, which follows from other settings.
+        /// A `leafspine` with one leaf is a single switch. A file has a line `a,b,rate_bps,delay_ns` for each link;
+        /// the scenario holds the links, not the file.
+        topology: TopologyKind = TopologyKind::Single, "which switches there are: single | leafspine | FILE with a line a,b,rate_bps,delay_ns for each link";
+        /// With another `topology` than `single`, the number of its hosts, which follows from other settings.
         ports: u32 = 16, "switch ports, one host on each; leafspine: hosts";
         leaves: u32 = 4, "leafspine: leaf switches";
         hosts_per_leaf: u32 = 4, "leafspine: hosts of each leaf";
@@ -382,6 +385,9 @@ impl Scenario {
     }
 
     pub(crate) fn rtt_of_topology(&self) -> Time {
+        if let TopologyKind::Links(network) = &self.topology {
+            return network.longest_round_trip();
+        }
         if self.is_fabric() {
             return Time(8 * self.propagation().0);
         }

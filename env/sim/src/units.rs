@@ -160,7 +160,7 @@ impl fmt::Display for Time {
 const PS_PER_BYTE: u64 = 8_000_000_000_000;
 
 /// A line rate in bits per second.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Rate(pub u64);
 

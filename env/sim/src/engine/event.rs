@@ -234,8 +234,10 @@ pub struct Delays {
     pub(crate) transmission: [Time; 2],
     /// The same transmission times on links between switches.
     pub(crate) of_fabric: [Time; 2],
-    /// Delay from one end of a link to the other.
+    /// Delay from one end of a link of a host to the other.
     pub(crate) propagation: Time,
+    /// The same delay on links between switches.
+    pub(crate) fabric_propagation: Time,
     /// Time from the scheduling of a delivery to the delivery, by the size of the packet.
     pub(crate) delivery: [Time; 2],
     /// True if hosts choose their next packet when their link is free.
@@ -412,12 +414,13 @@ pub trait Events: Clone + Debug {
 
     /// Schedules both events of a packet that a fair host, or a port of a fabric's switch, begins to send
     /// now. The sender is free after `transmission`; the last bit reaches the far end of the line one
-    /// propagation delay later.
+    /// propagation delay later. Packets on links that are not [common](LinkKind::is_common) are of an odd size.
     fn cross(
         &mut self,
         now: EventTime,
         line: LinkKind,
         transmission: Time,
+        propagation: impl FnOnce() -> Time,
         class: SizeClass,
         event: PacketEvent,
     );
@@ -553,6 +556,7 @@ impl Events for EventQueue {
         now: EventTime,
         line: LinkKind,
         transmission: Time,
+        _propagation: impl FnOnce() -> Time,
         class: SizeClass,
         event: PacketEvent,
     ) {

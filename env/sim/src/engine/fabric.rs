@@ -80,13 +80,24 @@ pub struct FabricEvents {
     /// Number of events ever scheduled.
     scheduled: u64,
     start: FabricKey,
-    /// Delays of a packet's two events relative to its first event, in time and number.
-    delays: [FabricKey; 2],
+    /// Delays of a packet's two events relative to its first event, in time and number, by delay line.
+    delays: [[FabricKey; 2]; LANES],
 }
 
 impl Events for FabricEvents {
     fn new(delays: Delays) -> FabricEvents {
         let of_lines = [delays.transmission, delays.of_fabric];
+        let of_line = |propagation: Time| {
+            let of_arrival = FabricKey {
+                time: propagation.0,
+                order: FabricKey::NUMBER + u64::from(REACH - FREE),
+            };
+            [FabricKey { time: 0, order: 0 }, of_arrival]
+        };
+        let (host, fabric) = (
+            of_line(delays.propagation),
+            of_line(delays.fabric_propagation),
+        );
         let mut transmissions = [0; LANES];
         for (lane, transmission) in transmissions.iter_mut().zip(of_lines.as_flattened()) {
             *lane = transmission.0;
@@ -99,13 +110,7 @@ impl Events for FabricEvents {
             timers: BinaryHeap::new(),
             scheduled: 0,
             start: FabricKey::NEVER,
-            delays: [
-                FabricKey { time: 0, order: 0 },
-                FabricKey {
-                    time: delays.propagation.0,
-                    order: FabricKey::NUMBER + u64::from(REACH - FREE),
-                },
-            ],
+            delays: [host, host, fabric, fabric],
         }
     }
 
@@ -129,7 +134,7 @@ impl Events for FabricEvents {
         let source = usize::from(source);
         let (lane, reader) = (source % LANES, source / LANES % 2);
         let (event, next) = self.lanes[lane].take(reader);
-        self.heads[lane + LANES * reader] = next.after(self.delays[reader]);
+        self.heads[lane + LANES * reader] = next.after(self.delays[lane][reader]);
         self.find_first();
         event
     }
@@ -154,8 +159,8 @@ impl Events for FabricEvents {
         _class: SizeClass,
         event: PacketEvent,
     ) {
-        let delay = transmission + self.propagation();
-        self.set(now, delay, Timer::Arrival(event));
+        let propagation = Time(self.delays[LinkKind::HOST.index()][ARRIVING].time);
+        self.set(now, transmission + propagation, Timer::Arrival(event));
     }
 
     #[inline(always)]
@@ -164,15 +169,16 @@ impl Events for FabricEvents {
         now: EventTime,
         line: LinkKind,
         transmission: Time,
+        propagation: impl FnOnce() -> Time,
         class: SizeClass,
         event: PacketEvent,
     ) {
         let Some(class) = class.common() else {
             self.set(now, transmission, Timer::Free(event));
-            return self.arrive(now, line, transmission, class, event);
+            return self.set(now, transmission + propagation(), Timer::Arrival(event));
         };
-        let lane = 2 * line as u8 + class;
-        let at = usize::from(lane);
+        let at = 2 * line.index() + usize::from(class);
+        let lane = at as u8;
         let free = FabricKey {
             time: now.0 + self.transmissions[at],
             order: self.order(FREE + lane),
@@ -180,8 +186,8 @@ impl Events for FabricEvents {
         // The arrival takes the next number.
         self.scheduled += 1;
         self.lanes[at].push(free, event);
-        self.offer(FREE + lane, free.after(self.delays[LEAVING]));
-        self.offer(REACH + lane, free.after(self.delays[ARRIVING]));
+        self.offer(FREE + lane, free.after(self.delays[at][LEAVING]));
+        self.offer(REACH + lane, free.after(self.delays[at][ARRIVING]));
     }
 
     /// Schedules the end of a transmission. Fabrics do not use it: only ports of a single switch schedule no
@@ -252,10 +258,6 @@ impl FabricEvents {
     fn order(&mut self, source: u8) -> u64 {
         self.scheduled += 1;
         FabricKey::RECENT | (self.scheduled * FabricKey::NUMBER) | u64::from(source)
-    }
-
-    fn propagation(&self) -> Time {
-        Time(self.delays[ARRIVING].time)
     }
 
     #[inline(always)]

@@ -4,19 +4,42 @@ use super::packet::{Packet, SizeClass};
 use crate::scenario::Scenario;
 use crate::units::{Rate, Time};
 
-/// Kind of a link, by the nodes that it connects.
+/// Kind of a link: links of one kind have one rate and one delay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LinkKind {
+pub struct LinkKind(u8);
+
+impl LinkKind {
     /// A host and a switch.
-    Host,
-    /// Two switches.
-    Fabric,
+    pub const HOST: LinkKind = LinkKind(0);
+    /// Two switches; where such links differ, the kind of most of them.
+    pub const FABRIC: LinkKind = LinkKind(1);
+
+    /// Number of kinds that nearly all packets cross.
+    const COMMON: usize = 2;
+
+    /// Returns the kind with this place among those of links between switches, the most frequent first.
+    pub(crate) fn of_switches(place: usize) -> LinkKind {
+        LinkKind(u8::try_from(place + 1).expect("a network has at most 250 kinds of links"))
+    }
+
+    /// Returns true for the links that nearly all packets cross.
+    #[inline(always)]
+    pub(crate) fn is_common(self) -> bool {
+        usize::from(self.0) < LinkKind::COMMON
+    }
+
+    /// Returns the number of the kind.
+    #[inline(always)]
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
 }
 
 /// Speed of the links of a kind.
 #[derive(Clone, Copy, Debug)]
 struct Speed {
     rate: Rate,
+    delay: Time,
     /// Transmission times of the packets of the common sizes.
     common: [Time; 2],
 }
@@ -27,17 +50,18 @@ pub(crate) fn wire_bytes(bytes: impl TryInto<u16>) -> u16 {
     bytes.expect("a valid scenario has packets of at most 65,535 bytes")
 }
 
-/// All links: full duplex, with one delay. Links between switches have a separate rate.
-#[derive(Clone, Copy, Debug)]
+/// All links, full duplex.
+#[derive(Clone, Debug)]
 pub struct Links {
-    pub(crate) propagation: Time,
     /// Preamble and inter-frame gap of every packet, bytes.
     overhead_bytes: u64,
     /// Sizes that nearly all packets have: a full data packet and an acknowledgement, of the default
     /// transport of the scenario.
     common_bytes: [u16; 2],
-    /// Speeds, by [`LinkKind`].
-    speeds: [Speed; 2],
+    /// Speeds of the common kinds.
+    speeds: [Speed; LinkKind::COMMON],
+    /// Speeds of the other kinds.
+    others: Box<[Speed]>,
 }
 
 impl Links {
@@ -46,27 +70,47 @@ impl Links {
         let data_bytes = scenario.full_packet_bytes_of(scenario.transport);
         let ack_bytes = scenario.ack_bytes_of(scenario.transport);
         let common_bytes = [data_bytes, u64::from(ack_bytes)].map(wire_bytes);
-        let speed = |rate: Rate| Speed {
+        let speed = |(rate, delay): (Rate, Time)| Speed {
             rate,
+            delay,
             common: common_bytes
                 .map(|bytes| rate.transmission_time(u64::from(bytes) + overhead_bytes)),
         };
+        let host = (scenario.rate(), scenario.propagation());
+        let of_switches = match scenario.links() {
+            Some(network) => network.kinds(),
+            None => vec![(scenario.fabric_rate(), scenario.propagation())],
+        };
+        let mut of_switches = of_switches.into_iter();
         Links {
-            propagation: scenario.propagation(),
             overhead_bytes,
             common_bytes,
-            speeds: [scenario.rate(), scenario.fabric_rate()].map(speed),
+            speeds: [host, of_switches.next().unwrap_or(host)].map(speed),
+            others: of_switches.map(speed).collect(),
+        }
+    }
+
+    #[inline(always)]
+    fn speed(&self, kind: LinkKind) -> &Speed {
+        match kind.is_common() {
+            true => &self.speeds[kind.index()],
+            false => &self.others[kind.index() - LinkKind::COMMON],
         }
     }
 
     /// Returns the rate of the links of a kind.
-    pub(crate) fn rate(&self, line: LinkKind) -> Rate {
-        self.speeds[line as usize].rate
+    pub(crate) fn rate(&self, kind: LinkKind) -> Rate {
+        self.speed(kind).rate
+    }
+
+    /// Returns the one-way propagation delay of the links of a kind.
+    pub(crate) fn propagation(&self, kind: LinkKind) -> Time {
+        self.speed(kind).delay
     }
 
     /// Returns the transmission times of a full data packet and of an acknowledgement.
-    pub(crate) fn common_transmissions(&self, line: LinkKind) -> [Time; 2] {
-        self.speeds[line as usize].common
+    pub(crate) fn common_transmissions(&self, kind: LinkKind) -> [Time; 2] {
+        self.speed(kind).common
     }
 
     /// Returns the class of a packet size: one of the two common sizes, or odd.
@@ -83,8 +127,8 @@ impl Links {
 
     /// Returns the time that the packet occupies a line.
     #[inline]
-    pub(crate) fn transmission(&self, line: LinkKind, packet: &Packet) -> Time {
-        let speed = &self.speeds[line as usize];
+    pub(crate) fn transmission(&self, kind: LinkKind, packet: &Packet) -> Time {
+        let speed = self.speed(kind);
         match packet.class.common() {
             Some(class) => speed.common[usize::from(class)],
             None => speed

@@ -1,5 +1,6 @@
 //! Topologies: the switches of a network, and the neighbours of their ports.
 
+mod linked;
 mod pooled;
 
 use std::borrow::Cow;
@@ -17,6 +18,7 @@ use crate::convert::index;
 use crate::scenario::{Ecmp, EcmpSalt, Scenario, Tier};
 use crate::units::Time;
 
+pub use linked::LinkedNetwork;
 pub use pooled::PooledLeafSpine;
 
 /// Number of a switch, from 0.
@@ -81,7 +83,7 @@ pub struct Route {
     pub came: Option<(SwitchId, usize)>,
 }
 
-/// Connections between hosts and switches. All links have the same delay.
+/// Connections between hosts and switches.
 ///
 /// Ports are numbered per switch.
 pub trait Topology: Clone + Debug {
@@ -142,6 +144,12 @@ pub trait Topology: Clone + Debug {
         _destination: Attachment,
         _came: Option<(SwitchId, usize)>,
     ) -> Option<usize> {
+        None
+    }
+
+    /// Returns the kinds of the links on a packet's path, if those between switches differ.
+    #[doc(hidden)]
+    fn links_on_path(&self, _route: Route) -> Option<Vec<LinkKind>> {
         None
     }
 
@@ -281,7 +289,7 @@ impl Topology for OneSwitch {
 
     #[inline(always)]
     fn line(&self, _switch: SwitchId, _port: usize) -> LinkKind {
-        LinkKind::Host
+        LinkKind::HOST
     }
 
     fn per_switch<S, E>(
@@ -315,6 +323,20 @@ impl Default for Routing {
 }
 
 impl Routing {
+    /// Returns the choice of a scenario; `seed` is that of its trace, so that paths are the same for every policy.
+    pub(crate) fn of(scenario: &Scenario, seed: u64) -> Routing {
+        Routing {
+            ecmp: scenario.ecmp,
+            salt: scenario.ecmp_salt,
+            seed,
+        }
+    }
+
+    /// Returns true if packets of a flow take turns among equal paths.
+    fn sprays(&self) -> bool {
+        self.ecmp == Ecmp::Spray
+    }
+
     /// Returns one of `count` equal choices at a switch.
     fn choose(&self, switch: SwitchId, route: Route, count: usize) -> usize {
         match self.ecmp {
@@ -363,11 +385,7 @@ impl LeafSpine {
             hosts_per_leaf: scenario.hosts_per_leaf as usize,
             spines: scenario.spines as usize,
             links_per_pair: scenario.links_per_pair as usize,
-            routing: Routing {
-                ecmp: scenario.ecmp,
-                salt: scenario.ecmp_salt,
-                seed,
-            },
+            routing: Routing::of(scenario, seed),
         }
     }
 
@@ -470,7 +488,7 @@ impl Topology for LeafSpine {
     }
 
     fn sprays(&self) -> bool {
-        self.routing.ecmp == Ecmp::Spray
+        self.routing.sprays()
     }
 
     /// Counts a set for the uplinks of each leaf, and one for the links of each spine to each leaf.
@@ -516,15 +534,15 @@ impl Topology for LeafSpine {
         let uplinks = self.spines * self.links_per_pair;
         let tier = self.tier(switch);
         let has_uplinks = tier == Tier::Leaf && uplinks > 0;
-        let rate = has_uplinks.then(|| uplinks as f64 * links.rate(LinkKind::Fabric).0 as f64);
+        let rate = has_uplinks.then(|| uplinks as f64 * links.rate(LinkKind::FABRIC).0 as f64);
         (tier.name(), rate)
     }
 
     #[inline]
     fn line(&self, switch: SwitchId, port: usize) -> LinkKind {
         match self.is_leaf(switch) && port < self.hosts_per_leaf {
-            true => LinkKind::Host,
-            false => LinkKind::Fabric,
+            true => LinkKind::HOST,
+            false => LinkKind::FABRIC,
         }
     }
 
@@ -571,11 +589,11 @@ mod tests {
             hops.push((at.0, port));
             match network.neighbour(at, port) {
                 Neighbour::Host(host) => {
-                    assert_eq!(network.line(at, port), LinkKind::Host);
+                    assert_eq!(network.line(at, port), LinkKind::HOST);
                     return (hops, host);
                 }
                 Neighbour::Switch(id) => {
-                    assert_eq!(network.line(at, port), LinkKind::Fabric);
+                    assert_eq!(network.line(at, port), LinkKind::FABRIC);
                     at = id;
                 }
             }

@@ -339,7 +339,7 @@ impl FairNic {
     fn transmit<T: Topology>(&mut self, host: u16, packet: PacketId, engine: &mut Engine<T>) {
         self.sending = true;
         let rank = engine.rank;
-        engine.cross(LinkKind::Host, PacketEvent::of_host(host, packet, rank));
+        engine.cross(LinkKind::HOST, PacketEvent::of_host(host, packet, rank));
     }
 }
 
@@ -361,7 +361,7 @@ impl FifoNic {
     #[inline(always)]
     fn take<T: Topology>(&mut self, host: u16, id: PacketId, engine: &mut Engine<T>) {
         let packet = &engine.packets[id];
-        let transmission = engine.links.transmission(LinkKind::Host, packet);
+        let transmission = engine.links.transmission(LinkKind::HOST, packet);
         let free_rank = engine.ranks.sent(packet.class, transmission);
         let now = engine.host_now();
         let last = std::mem::replace(&mut self.last, id);
@@ -369,7 +369,7 @@ impl FifoNic {
         // delay, that packet is at the switch by now, and nothing would follow it.
         let ends_later = self.free_at == now
             && engine.rank < self.free_rank
-            && engine.links.propagation > Time::ZERO;
+            && engine.links.propagation(LinkKind::HOST) > Time::ZERO;
         self.free_rank = free_rank;
         if self.free_at > now || ends_later {
             self.free_at = self.free_at.saturating_add(transmission);
@@ -390,7 +390,7 @@ impl FifoNic {
         }
         let rank = engine.ranks.sent(
             packet.class,
-            engine.links.transmission(LinkKind::Host, packet),
+            engine.links.transmission(LinkKind::HOST, packet),
         );
         engine.arrive_next(PacketEvent::of_host(arrived.sender, packet.next, rank));
     }
@@ -427,7 +427,7 @@ impl QueueNic {
     #[inline(always)]
     fn transmit<T: Topology>(host: u16, packet: PacketId, engine: &mut Engine<T>) {
         engine.cross(
-            LinkKind::Host,
+            LinkKind::HOST,
             PacketEvent::of_host(host, packet, TieBreak::FIRST),
         );
     }

@@ -108,6 +108,14 @@ impl BaseTime {
     /// # Panics
     /// When the flow has no bytes.
     pub fn of(&self, flow: BaseFlow) -> Time {
+        self.over(flow, None)
+    }
+
+    /// As [`of`](BaseTime::of), for a flow over links with these rates and delays, if some are given.
+    pub(super) fn over(&self, flow: BaseFlow, links: Option<&[(Rate, Time)]>) -> Time {
+        if let (SlowdownBase::Pipeline, Some(links)) = (self.base, links) {
+            return self.pipeline.over(flow, links);
+        }
         match self.base {
             SlowdownBase::Paper => self.round_trip + serialisation(flow.bytes, self.rate),
             SlowdownBase::Pipeline => self.pipeline.completion(flow),
@@ -185,10 +193,11 @@ impl Pipeline {
     /// that goes ahead of the data: on all links, or on that of the host if data can overtake it.
     fn completion(&self, flow: BaseFlow) -> Time {
         let across = [self.host, self.fabric, self.fabric, self.host];
+        let with_delay = |rate| (rate, self.propagation);
         match flow.across {
             true if self.parallel > 1 => self.sprayed(flow, across),
-            true => self.over(flow, across),
-            false => self.over(flow, [self.host, self.host]),
+            true => self.over(flow, &across.map(with_delay)),
+            false => self.over(flow, &[self.host, self.host].map(with_delay)),
         }
     }
 
@@ -196,31 +205,36 @@ impl Pipeline {
         self.handshake && !flow.connected && !flow.transport.is_rdma()
     }
 
-    /// Returns the time that a SYN and its answer take.
-    fn opening<const LINKS: usize>(&self, links: [Rate; LINKS]) -> Time {
-        let hops = links.map(|rate| rate.transmission_time(self.syn).0 + self.propagation.0);
-        Time(2 * hops.iter().sum::<u64>())
+    /// Returns the time that a SYN and its answer take over links with these rates and delays.
+    fn opening(&self, links: &[(Rate, Time)]) -> Time {
+        let hops = links
+            .iter()
+            .map(|(rate, delay)| rate.transmission_time(self.syn).0 + delay.0);
+        Time(2 * hops.sum::<u64>())
     }
 
-    fn over<const LINKS: usize>(&self, flow: BaseFlow, links: [Rate; LINKS]) -> Time {
-        let times = |bytes: u64| links.map(|rate| rate.transmission_time(bytes));
+    fn over(&self, flow: BaseFlow, links: &[(Rate, Time)]) -> Time {
+        let times = |bytes: u64| -> Vec<Time> {
+            let rates = links.iter().map(|(rate, _)| rate);
+            rates.map(|rate| rate.transmission_time(bytes)).collect()
+        };
+        let delays: Vec<Time> = links.iter().map(|(_, delay)| *delay).collect();
         // Times at which each link has sent the packet before.
-        let mut sent = [Time::ZERO; LINKS];
+        let mut sent = vec![Time::ZERO; links.len()];
         let mut start = Time::ZERO;
         if self.is_opened(flow) {
             start = self.opening(links);
             match self.overtakes {
                 true => sent[0] = times(self.ack)[0],
-                false => self.send(1, times(self.ack), &mut sent),
+                false => send(1, &times(self.ack), &delays, &mut sent),
             }
         }
         let last = (flow.bytes - 1) / self.mss;
         let header = self.header_of(flow);
-        let full = times(self.mss + header);
-        self.send(last, full, &mut sent);
+        send(last, &times(self.mss + header), &delays, &mut sent);
         let rest = flow.bytes - last * self.mss;
-        self.send(1, times(rest + header), &mut sent);
-        let reached = sent[LINKS - 1].saturating_add(self.propagation);
+        send(1, &times(rest + header), &delays, &mut sent);
+        let reached = sent[links.len() - 1].saturating_add(delays[links.len() - 1]);
         start.saturating_add(reached)
     }
 
@@ -237,7 +251,8 @@ impl Pipeline {
         let (host, fabric) = (self.host, self.fabric);
         let (mut start, mut ahead) = (Time::ZERO, 0);
         if self.is_opened(flow) {
-            (start, ahead) = (self.opening(links), on(host, self.ack));
+            let links = links.map(|rate| (rate, self.propagation));
+            (start, ahead) = (self.opening(&links), on(host, self.ack));
         }
         let (links, delay) = (u128::from(self.parallel), u128::from(self.propagation.0));
         let (others, header) = ((flow.bytes - 1) / self.mss, self.header_of(flow));
@@ -275,34 +290,33 @@ impl Pipeline {
         let done = u64::try_from(done + delay).unwrap_or(u64::MAX);
         start.saturating_add(Time(done))
     }
+}
 
-    /// Sends `packets` packets across all links; they wait at the first link and take `times` on
-    /// each.
-    ///
-    /// A link has sent the last of them at the end of the longest chain of consecutive steps. Such a
-    /// chain begins when link `i` becomes free. Then the first packet crosses the links from there on,
-    /// and all others wait at the slowest of these.
-    fn send<const LINKS: usize>(
-        &self,
-        packets: u64,
-        times: [Time; LINKS],
-        sent: &mut [Time; LINKS],
-    ) {
-        let Some(others) = packets.checked_sub(1) else {
-            return;
-        };
-        let free = *sent;
-        for (link, sent) in sent.iter_mut().enumerate() {
-            let (mut crossing, mut slowest) = (Time::ZERO, Time::ZERO);
-            for from in (0..=link).rev() {
-                crossing += times[from];
-                slowest = slowest.max(times[from]);
-                let waiting = Time(slowest.0.saturating_mul(others));
-                let chain = free[from].saturating_add(crossing).saturating_add(waiting);
-                *sent = (*sent).max(chain);
-                crossing += self.propagation;
+/// Sends `packets` packets across all links; they wait at the first link and take `times` on each, and `delays` from
+/// one end to the other.
+///
+/// A link has sent the last of them at the end of the longest chain of consecutive steps. Such a
+/// chain begins when link `i` becomes free. Then the first packet crosses the links from there on,
+/// and all others wait at the slowest of these.
+fn send(packets: u64, times: &[Time], delays: &[Time], sent: &mut [Time]) {
+    let Some(others) = packets.checked_sub(1) else {
+        return;
+    };
+    // From the last link to the first, because a link's time depends on those of the links before it.
+    for link in (0..times.len()).rev() {
+        let (mut crossing, mut slowest) = (Time::ZERO, Time::ZERO);
+        let mut last = sent[link];
+        for from in (0..=link).rev() {
+            crossing += times[from];
+            slowest = slowest.max(times[from]);
+            let waiting = Time(slowest.0.saturating_mul(others));
+            let chain = sent[from].saturating_add(crossing).saturating_add(waiting);
+            last = last.max(chain);
+            if from > 0 {
+                crossing += delays[from - 1];
             }
         }
+        sent[link] = last;
     }
 }
 
@@ -353,15 +367,15 @@ mod tests {
     /// Sending packets together takes as long as sending them one by one.
     #[test]
     fn packets_together_are_packets_one_by_one() {
-        let pipeline = Pipeline::new(&scenario());
         let times = [70, 20, 100, 30].map(Time);
+        let delays = [3_000_000, 40, 0, 7].map(Time);
         for before in [[0; 4], [5, 900, 0, 0], [1, 2, 9_000_000, 40_000_000]] {
             for packets in [0, 1, 2, 7, 300_000] {
                 let mut together = before.map(Time);
-                pipeline.send(packets, times, &mut together);
+                send(packets, &times, &delays, &mut together);
                 let mut one_by_one = before.map(Time);
                 for _ in 0..packets {
-                    pipeline.send(1, times, &mut one_by_one);
+                    send(1, &times, &delays, &mut one_by_one);
                 }
                 assert_eq!(together, one_by_one, "{packets} after {before:?}");
             }

@@ -4,10 +4,12 @@ use super::base::BaseFlow;
 use super::observer::Observer;
 use super::outcome::{FlowRecord, Outcome, Summary};
 use super::simulator::Simulator;
-use crate::engine::topology::Topology;
+use crate::engine::link::LinkKind;
+use crate::engine::packet::PacketDirection;
+use crate::engine::topology::{Route, Topology};
 use crate::switch::{Policy, SharedBuffer, Switch};
-use crate::traffic::host_number;
-use crate::units::Time;
+use crate::traffic::{FlowSpec, host_number};
+use crate::units::{Rate, Time};
 
 impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Returns records and aggregates as of now. Recordings of the observer are handed over.
@@ -128,20 +130,38 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         by_place.into_iter().map(|entry| entry.1).collect()
     }
 
+    /// Returns the rates and delays of the links on a flow's path, if those between switches differ.
+    fn links_of(&self, number: usize, spec: &FlowSpec) -> Option<Vec<(Rate, Time)>> {
+        let route = Route {
+            src: host_number(spec.src),
+            dst: host_number(spec.dst),
+            flow: u32::try_from(number).unwrap_or(u32::MAX),
+            direction: PacketDirection::Forward,
+            turn: 0,
+            came: None,
+        };
+        let kinds = self.topology().links_on_path(route)?;
+        let links = &self.engine.links;
+        let of = |kind: LinkKind| (links.rate(kind), links.propagation(kind));
+        Some(kinds.into_iter().map(of).collect())
+    }
+
     fn record(&self, number: usize) -> FlowRecord {
         let spec = self.hosts.spec(number);
         let finish = self.hosts.finish(number);
         let fct = finish.map(|finish| finish - spec.start);
         let base = finish.map(|_| {
             let switch_of = |host: u32| self.topology().switch_of(host_number(host));
-            self.base.of(BaseFlow {
+            let links = self.links_of(number, &spec);
+            let flow = BaseFlow {
                 bytes: spec.size,
                 across: switch_of(spec.src) != switch_of(spec.dst),
                 connected: self.preconnected && spec.query >= 0,
                 transport: self
                     .base
                     .transport_of(spec.query >= 0, self.second == Some(spec.kind)),
-            })
+            };
+            self.base.over(flow, links.as_deref())
         });
         let slowdown = |(fct, base): (Time, Time)| fct.as_secs_f64() / base.as_secs_f64();
         FlowRecord {

@@ -44,6 +44,9 @@ impl PolicySpec {
         trace: &Trace,
         records: &Records,
     ) -> Result<Outcome, SimError> {
+        if scenario.links().is_some() {
+            return Ok(run(self.linked(scenario, trace)?, records));
+        }
         Ok(match scenario.is_fabric() {
             true if scenario.pools_spines() => run(self.pooled(scenario, trace)?, records),
             true => run(self.fabric(scenario, trace)?, records),

@@ -21,7 +21,7 @@ use crate::engine::link::{LinkKind, Links, wire_bytes};
 use crate::engine::packet::{PacketId, PacketKind, PacketStore};
 use crate::engine::port_link::{PortLink, PortLinks};
 use crate::engine::topology::{
-    LeafSpine, MAX_QUEUES, OneSwitch, PooledLeafSpine, SwitchId, Topology,
+    LeafSpine, LinkedNetwork, MAX_QUEUES, OneSwitch, PooledLeafSpine, Routing, SwitchId, Topology,
 };
 use crate::host::{FlowView, Hosts};
 use crate::scenario::{HostQueue, Scenario, ScenarioError};
@@ -104,6 +104,9 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
 /// A simulation of a leaf-spine network.
 pub type FabricSimulator = Simulator<AnyPolicy, Recorders, LeafSpine>;
 
+/// A simulation of a network given by its links.
+pub type LinkedSimulator = Simulator<AnyPolicy, Recorders, LinkedNetwork>;
+
 /// A simulation of a leaf-spine network in which ports of spines draw on the buffers of leaves.
 pub type PooledSimulator = Simulator<AnyPolicy, Recorders, PooledLeafSpine>;
 
@@ -169,6 +172,18 @@ impl PolicySpec {
     /// As [`fabric`](PolicySpec::fabric).
     pub fn pooled(&self, scenario: &Scenario, trace: &Trace) -> Result<PooledSimulator, SimError> {
         self.in_fabric(scenario, trace, PooledLeafSpine::of(scenario, trace.seed))
+    }
+
+    /// As [`fabric`](PolicySpec::fabric), in the network that a scenario gives by its links.
+    ///
+    /// # Errors
+    /// As [`fabric`](PolicySpec::fabric), and if the scenario has another topology.
+    pub fn linked(&self, scenario: &Scenario, trace: &Trace) -> Result<LinkedSimulator, SimError> {
+        let network = scenario
+            .links()
+            .ok_or_else(|| SimError::Network("topology is a name; this needs links".to_owned()))?;
+        let topology = LinkedNetwork::new(network, Routing::of(scenario, trace.seed));
+        self.in_fabric(scenario, trace, topology)
     }
 
     fn in_fabric<T: Topology>(
@@ -387,11 +402,12 @@ fn check_network<T: Topology>(scenario: &Scenario, topology: &T) -> Result<(), S
 impl<T: Topology> Engine<T> {
     fn new(scenario: &Scenario, is_ns3: bool) -> Engine<T> {
         let links = Links::new(scenario);
-        let transmission = links.common_transmissions(LinkKind::Host);
+        let transmission = links.common_transmissions(LinkKind::HOST);
+        let propagation = links.propagation(LinkKind::HOST);
         // ns-3 schedules the delivery when the transmission begins.
         let delivery = transmission.map(|transmission| match is_ns3 {
-            true => transmission + links.propagation,
-            false => links.propagation,
+            true => transmission + propagation,
+            false => propagation,
         });
         Engine {
             now: EventTime::ZERO,
@@ -399,8 +415,9 @@ impl<T: Topology> Engine<T> {
             ranks: TieBreaks::new(transmission, delivery),
             events: T::Events::new(Delays {
                 transmission,
-                of_fabric: links.common_transmissions(LinkKind::Fabric),
-                propagation: links.propagation,
+                of_fabric: links.common_transmissions(LinkKind::FABRIC),
+                propagation,
+                fabric_propagation: links.propagation(LinkKind::FABRIC),
                 delivery,
                 fair_hosts: scenario.host_queue == HostQueue::Fair,
             }),

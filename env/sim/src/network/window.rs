@@ -51,7 +51,7 @@ impl Window {
     /// Counts a packet that a switch begins to send over `line`.
     #[inline(always)]
     pub(super) fn count(&mut self, at: SwitchId, line: LinkKind, packet: &Packet) {
-        let counts = u64::from(line == LinkKind::Fabric);
+        let counts = u64::from(line == LinkKind::FABRIC);
         self.sent[at.index()] += counts * u64::from(packet.wire_bytes);
     }
 

@@ -92,8 +92,8 @@ impl Scenario {
     /// Returns the flows per second that a host starts if `demand` is not `ports`:
     /// `load · C / (oversubscription · 8 · E[S])` if all hosts send. If only some hosts of its leaf
     /// send, the rate is higher in proportion. With `uniform` it is also higher, so that the uplinks
-    /// have this load although some flows stay in their leaf. With one switch, the load is that of its
-    /// ports.
+    /// have this load although some flows stay in their leaf. With one switch, or a network given by its
+    /// links, the load is that of the hosts' links.
     pub fn host_flow_rate(&self, sizes: &SizeDistribution, load: f64) -> f64 {
         self.rate_of_class(sizes, load, self.load_hosts)
     }
@@ -105,7 +105,7 @@ impl Scenario {
 
     fn rate_of_class(&self, sizes: &SizeDistribution, load: f64, hosts: LeafHosts) -> f64 {
         let at_line_rate = 1.0 / self.flow_gap_seconds(sizes, load);
-        if !self.is_fabric() {
+        if !self.is_leaf_spine() {
             return at_line_rate;
         }
         let leaving = match self.demand {

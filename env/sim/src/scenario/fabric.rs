@@ -1,6 +1,6 @@
 //! Leaf-spine networks: values derived from their settings.
 
-use super::{Demand, Scenario, ScenarioError, SpineBuffer, SpinePool, TopologyKind};
+use super::{Demand, NetworkLinks, Scenario, ScenarioError, SpineBuffer, SpinePool, TopologyKind};
 use crate::convert::floor_u64;
 use crate::units::{Rate, Time};
 
@@ -29,7 +29,20 @@ impl Tier {
 impl Scenario {
     /// Returns true if there are several switches.
     pub fn is_fabric(&self) -> bool {
+        self.is_leaf_spine() || self.links().is_some()
+    }
+
+    /// Returns true if there are several leaves.
+    pub(crate) fn is_leaf_spine(&self) -> bool {
         self.topology == TopologyKind::LeafSpine && self.leaves > 1
+    }
+
+    /// Returns the links of a network that is given by them.
+    pub fn links(&self) -> Option<&NetworkLinks> {
+        match &self.topology {
+            TopologyKind::Links(network) => Some(network),
+            TopologyKind::Single | TopologyKind::LeafSpine => None,
+        }
     }
 
     /// Refuses a network of several switches, for callers that simulate one.
@@ -43,7 +56,7 @@ impl Scenario {
         Err(ScenarioError::Invalid {
             scenario: self.name.clone(),
             field: "topology",
-            value: self.topology.to_string(),
+            value: self.topology.name().to_owned(),
             problem: "this needs one switch; must be single (networks of several switches run in \
                       `bufgym sim`, `eval`, `train` and `tune`)"
                 .to_owned(),
@@ -51,11 +64,22 @@ impl Scenario {
     }
 
     /// Refuses networks for which no learned policy can decide: ports of spines that draw on the
-    /// buffers of leaves, since decisions are made switch by switch.
+    /// buffers of leaves, since decisions are made switch by switch; and networks given by their links.
     ///
     /// # Errors
-    /// If ports of spines draw on the buffers of leaves, with the remedy.
+    /// For such networks, with the remedy.
     pub fn require_decidable(&self) -> Result<(), ScenarioError> {
+        if self.links().is_some() {
+            return Err(ScenarioError::Invalid {
+                scenario: self.name.clone(),
+                field: "topology",
+                value: self.topology.name().to_owned(),
+                problem:
+                    "learned policies do not run in networks given by their links yet; must be \
+                          single or leafspine"
+                        .to_owned(),
+            });
+        }
         if !self.pools_spines() {
             return Ok(());
         }
@@ -82,6 +106,9 @@ impl Scenario {
 
     /// Returns the number of ports of every switch, leaves first, then spines.
     pub fn ports_by_switch(&self) -> Vec<usize> {
+        if let Some(network) = self.links() {
+            return network.ports_by_switch();
+        }
         if !self.is_fabric() {
             return vec![self.port_count()];
         }
@@ -102,7 +129,7 @@ impl Scenario {
     /// Returns the number of leaves with hosts; a single switch counts as one.
     pub(crate) fn racks(&self) -> u32 {
         match self.topology {
-            TopologyKind::Single => 1,
+            TopologyKind::Single | TopologyKind::Links(_) => 1,
             TopologyKind::LeafSpine => self.leaves,
         }
     }
@@ -132,8 +159,8 @@ impl Scenario {
 
     /// Returns the number of hosts that answer a query.
     pub(crate) fn fanin(&self) -> u32 {
-        match (self.query_fanin, self.topology) {
-            (0, TopologyKind::Single) => self.ports.saturating_sub(1),
+        match (self.query_fanin, &self.topology) {
+            (0, TopologyKind::Single | TopologyKind::Links(_)) => self.ports.saturating_sub(1),
             (0, TopologyKind::LeafSpine) => match self.demand {
                 Demand::Uniform => self.hosts_per_leaf.min(self.ports.saturating_sub(1)),
                 _ => self.servers_of_leaf(),
@@ -185,6 +212,30 @@ impl Scenario {
         }
     }
 
+    /// Returns the scenario as a switch with ports of these rates sees it, like [`at_switch`](Scenario::at_switch).
+    pub(crate) fn with_ports(&self, rates: &[Rate]) -> Scenario {
+        let buffer_bytes = match self.buffer_bytes_per_port_gbps > 0.0 {
+            true => self.buffer_of(rates.iter().map(|rate| rate.0 as f64 * 1e-9).sum()),
+            false => self.buffer_bytes,
+        };
+        Scenario {
+            ports: u32::try_from(rates.len()).unwrap_or(u32::MAX),
+            rate_bps: rates
+                .iter()
+                .map(|rate| rate.0)
+                .max()
+                .unwrap_or(self.rate_bps),
+            buffer_bytes,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the buffer of a switch whose ports have this rate together, Gbit/s.
+    fn buffer_of(&self, gbps: f64) -> u64 {
+        // Keeps products whole that are whole in decimals.
+        floor_u64(self.buffer_bytes_per_port_gbps * KIB * gbps + 1e-6)
+    }
+
     /// Returns the number of ports of a switch.
     fn switch_ports(&self, tier: Tier) -> u64 {
         match tier {
@@ -211,17 +262,22 @@ impl Scenario {
             }
             Tier::Spine => self.switch_ports(Tier::Spine) as f64 * fabric,
         };
-        // Keeps products whole that are whole in decimals.
-        floor_u64(self.buffer_bytes_per_port_gbps * KIB * gbps + 1e-6)
+        self.buffer_of(gbps)
     }
 
     /// Returns true if ports of spines draw on the buffers of leaves.
     pub fn pools_spines(&self) -> bool {
-        self.is_fabric() && self.spine_pool == SpinePool::WithLeaf
+        self.is_leaf_spine() && self.spine_pool == SpinePool::WithLeaf
     }
 
-    /// Returns the bytes of a leaf's buffer.
+    /// Returns the bytes of a leaf's buffer; in a network given by its links, of the switch of host 0.
     pub(super) fn leaf_buffer(&self) -> u64 {
-        self.switch_buffer(Tier::Leaf)
+        match self.links() {
+            Some(network) if self.buffer_bytes_per_port_gbps > 0.0 => {
+                self.buffer_of(network.first_switch_gbps())
+            }
+            Some(_) => self.buffer_bytes,
+            None => self.switch_buffer(Tier::Leaf),
+        }
     }
 }

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{ScenarioError, SettingProblem};
 use super::settings::RawValue;
-use super::{DEFAULT_PRESET, Scenario, TopologyKind};
+use super::{DEFAULT_PRESET, Scenario, SlowdownBase, TopologyKind};
 use crate::input;
 
 /// The key that names the preset a file starts from.
@@ -149,12 +149,22 @@ impl Scenario {
         if self.topology == TopologyKind::LeafSpine && is_size && !is_given("ports") {
             self.ports = self.leaves.saturating_mul(self.hosts_per_leaf);
         }
+        if let TopologyKind::Links(network) = &self.topology
+            && is_given("topology")
+        {
+            let (rate, delay) = network.host_kind();
+            (self.rate_bps, self.propagation_ns) = (rate.0, delay.as_ns());
+            self.ports = u32::try_from(network.hosts()).unwrap_or(u32::MAX);
+            if !is_given("slowdown_base") && self.slowdown_base != SlowdownBase::Paper {
+                self.slowdown_base = SlowdownBase::Pipeline;
+            }
+        }
         match (
             is_given("buffer_bytes"),
             is_given("buffer_bytes_per_port_gbps"),
         ) {
             (true, false) => self.buffer_bytes_per_port_gbps = 0.0,
-            (false, _) if self.topology == TopologyKind::LeafSpine => {
+            (false, _) if self.topology != TopologyKind::Single => {
                 self.buffer_bytes = self.leaf_buffer();
             }
             _ => {}

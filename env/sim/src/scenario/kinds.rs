@@ -74,16 +74,6 @@ macro_rules! named {
 pub(super) use named;
 
 named! {
-    /// Kinds of networks.
-    TopologyKind {
-        /// One switch with a host on every port.
-        Single = "single",
-        /// Leaf switches with hosts, each connected to every spine switch.
-        LeafSpine = "leafspine",
-    }
-}
-
-named! {
     /// Size of a spine switch's buffer, if `buffer_bytes_per_port_gbps` is set.
     SpineBuffer {
         /// In proportion to the spine's own ports.

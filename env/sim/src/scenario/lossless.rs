@@ -45,7 +45,11 @@ impl Scenario {
         if kind.is_rdma() {
             return data.max(ack);
         }
-        let hops = if self.is_fabric() { 3 } else { 1 };
+        let hops = match self.links() {
+            Some(network) => u64::from(network.most_switches()),
+            None if self.is_fabric() => 3,
+            None => 1,
+        };
         let ways = if self.int_on_acks { 2 } else { 1 };
         let record = match kind.reads_telemetry() {
             true => u64::from(self.int_bytes_per_hop),

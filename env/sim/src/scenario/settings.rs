@@ -252,7 +252,6 @@ macro_rules! named_field {
     )+};
 }
 named_field!(
-    TopologyKind,
     SpineBuffer,
     SpinePool,
     Ecmp,
@@ -279,6 +278,19 @@ named_field!(
     Traffic,
     Arrivals
 );
+
+impl Field for TopologyKind {
+    fn from_written(written: &RawValue) -> Result<TopologyKind, String> {
+        let expected = "single, leafspine or a file of links";
+        let text = written.words().ok_or_else(|| written.is_not(expected))?;
+        text.parse()
+            .map_err(|error: super::LinksError| error.to_string())
+    }
+
+    fn to_toml(&self) -> String {
+        format!("\"{self}\"")
+    }
+}
 
 impl Field for AckQueue {
     fn from_written(written: &RawValue) -> Result<AckQueue, String> {

@@ -7,9 +7,13 @@ use crate::input::excerpt;
 use crate::units::Time;
 
 use super::{
-    AckQueue, Demand, HostQueue, MAX_FLOW_BYTES, MAX_PACKETS_PER_ROUND_TRIP, MAX_WINDOW, Marking,
-    RangeU32, Recovery, Scenario, ScenarioError, Tier, TopologyKind, Traffic, TransportKind,
+    AckQueue, Demand, Ecmp, FlowPriority, HostQueue, MAX_FLOW_BYTES, MAX_PACKETS_PER_ROUND_TRIP,
+    MAX_WINDOW, Marking, NetworkLinks, RangeU32, Recovery, Scenario, ScenarioError, SlowdownBase,
+    Tier, TopologyKind, Traffic, TransportKind,
 };
+
+/// Most records of switches that a packet can carry.
+const MAX_RECORDS: usize = 8;
 
 /// Largest value of a setting in microseconds: 100 s. Sums of a few such delays are far below the
 /// 213 days that a `Time` can hold.
@@ -287,6 +291,9 @@ impl Scenario {
             }
             return Ok(());
         }
+        if let Some(network) = self.links() {
+            return self.validate_links(check, network);
+        }
         match (self.leaves, self.spines) {
             (1, 1..) => {
                 let problem = "one leaf has no use for spines; must be 0 where leaves is 1";
@@ -321,6 +328,62 @@ impl Scenario {
                 "a spine has {spine} bytes, less than one packet of {packet}; must be larger"
             );
             return check.invalid("buffer_bytes_per_port_gbps", per_gbps, problem);
+        }
+        Ok(())
+    }
+
+    fn validate_links(
+        &self,
+        check: &Checks<'_>,
+        network: &NetworkLinks,
+    ) -> Result<(), ScenarioError> {
+        let (rate, delay) = network.host_kind();
+        for (field, found, given) in [
+            ("ports", u64::from(self.ports), network.hosts() as u64),
+            ("rate_bps", self.rate_bps, rate.0),
+            ("propagation_ns", self.propagation_ns, delay.as_ns()),
+        ] {
+            if found != given {
+                let problem =
+                    format!("the links of topology make it {given}; change these instead");
+                return check.invalid(field, found, problem);
+            }
+        }
+        if self.ecmp == Ecmp::Spray {
+            let problem = "must be hash, dst_mod or flow_mod where topology is given by links";
+            return check.invalid("ecmp", self.ecmp, problem);
+        }
+        if self.flow_priority == FlowPriority::RandomPerLeaf {
+            let problem = "there are no leaves; must be random_per_flow, fixed or in_turn";
+            return check.invalid("flow_priority", self.flow_priority, problem);
+        }
+        if !matches!(
+            self.slowdown_base,
+            SlowdownBase::Pipeline | SlowdownBase::Paper
+        ) {
+            let problem = "must be pipeline or paper where topology is given by links";
+            return check.invalid("slowdown_base", self.slowdown_base, problem);
+        }
+        if self.has_lossless() {
+            let problem =
+                "must be none where topology is given by links: pauses there are not tested";
+            return check.invalid("lossless_priorities", self.lossless_priorities, problem);
+        }
+        let telemetry = self.transports().iter().any(|kind| kind.reads_telemetry());
+        if telemetry && network.most_switches() as usize > MAX_RECORDS {
+            let problem = format!(
+                "packets have room for {MAX_RECORDS} records of switches, and a path has {}",
+                network.most_switches()
+            );
+            return check.invalid("transport", self.transport, problem);
+        }
+        let buffer = self.leaf_buffer();
+        if self.buffer_bytes != buffer {
+            let problem = format!(
+                "buffer_bytes_per_port_gbps makes it {buffer}; must be so, or \
+                 buffer_bytes_per_port_gbps 0"
+            );
+            return check.invalid("buffer_bytes", self.buffer_bytes, problem);
         }
         Ok(())
     }
@@ -521,7 +584,7 @@ impl Scenario {
             return self.validate_classes(check);
         }
         check.within("measure_ms", self.measure_ms, 1, MAX_US)?;
-        if self.demand != Demand::Uniform && !self.is_fabric() {
+        if self.demand != Demand::Uniform && !self.is_leaf_spine() {
             let problem = "needs several leaves; must be ports or uniform";
             return check.invalid("demand", self.demand, problem);
         }

@@ -8,6 +8,7 @@ mod fabric;
 mod golden;
 mod grid;
 mod limits;
+mod links;
 mod lossless;
 mod pools;
 mod priorities;

@@ -234,6 +234,6 @@ mod tests {
         assert_eq!((at.ports, at.buffer_bytes), (48, 3_932_160));
         assert!((32..40).all(|port| network.is_uplink(pools[1], port)));
         assert!(!network.is_uplink(pools[1], 31) && !network.is_uplink(pools[1], 40));
-        assert_eq!(network.line(pools[1], 40), LinkKind::Fabric);
+        assert_eq!(network.line(pools[1], 40), LinkKind::FABRIC);
     }
 }

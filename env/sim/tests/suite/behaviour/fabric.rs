@@ -48,7 +48,7 @@ fn fabric(setup: &Setup) -> FabricSimulator {
 }
 
 /// Returns all values that must be equal for equal results.
-fn results(outcome: &Outcome) -> (Vec<Option<Time>>, [u64; 7], Vec<f64>) {
+pub(super) fn results(outcome: &Outcome) -> (Vec<Option<Time>>, [u64; 7], Vec<f64>) {
     let summary = &outcome.summary;
     let finishes = outcome.records.iter().map(|record| record.finish);
     let counts = [
@@ -68,7 +68,7 @@ fn results(outcome: &Outcome) -> (Vec<Option<Time>>, [u64; 7], Vec<f64>) {
 }
 
 /// Generates a network and its hosts, the same number at every leaf.
-fn any_fabric() -> impl Strategy<Value = Setup> {
+pub(super) fn any_fabric() -> impl Strategy<Value = Setup> {
     let network = (2u32..4, 1u32..4, 1u32..3);
     let routing = (
         prop::sample::select(Ecmp::ALL),
