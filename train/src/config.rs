@@ -530,7 +530,7 @@ pub struct ValidationConfig {
 impl Default for ValidationConfig {
     fn default() -> Self {
         Self {
-            every_decisions: 25_000,
+            every_decisions: 12_500,
             traces: 32,
             final_traces: 64,
             seed: 0,

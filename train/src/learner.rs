@@ -143,6 +143,10 @@ pub(crate) fn learn_from(
 ) -> Learned {
     let [mut current, mut next] = batches.each_mut();
     let first = sac.updates();
+    if updates > 0 && !sac.has_scales() {
+        replay.sample_many(first, n_step, current);
+        sac.measure_scales(current);
+    }
     if updates > 0 {
         replay.sample(first, n_step, current);
     }

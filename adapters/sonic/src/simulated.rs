@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use bufgym_sim::network::{Outcome, SimError, Simulator, StopReason};
+use bufgym_sim::network::{Alarm, AlarmKind, Outcome, SimError, Simulator, StopReason, SwitchId};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::Loss;
 use bufgym_sim::switch::{PacketView, Policy, Verdict, View};
@@ -278,7 +278,12 @@ impl SimulatedSwitch {
 
     /// Runs for `interval` of simulated time; returns `false` if the trace has already ended.
     pub fn play(&mut self, interval: Time) -> bool {
-        self.simulator.set_alarm(interval, 0);
+        let alarm = Alarm {
+            switch: SwitchId::default(),
+            kind: AlarmKind::Interval,
+            number: 0,
+        };
+        self.simulator.set_alarm(interval, alarm);
         matches!(self.simulator.advance(), StopReason::Alarm(_))
     }
 

@@ -17,6 +17,7 @@ mod window;
 use crate::scenario::Scenario;
 
 pub use crate::engine::clock::{ClockOffset, EventTime};
+pub use crate::engine::event::{Alarm, AlarmKind};
 pub use crate::engine::packet::PacketDirection;
 pub use crate::engine::topology::{
     LeafSpine, LinkedNetwork, Neighbour, OneSwitch, PooledLeafSpine, Route, Routing, SwitchId,

@@ -23,8 +23,8 @@ use super::{ALPHAS, INITIAL_LEVEL};
 use super::{ActionSet, CodeUnits, LowLevelPolicy, Objective, SWITCH, TriggerMode};
 use bufgym_sim::convert::single;
 use bufgym_sim::network::{
-    self, FlowView, IngressSampling, Observer, OneSwitch, Outcome, Recorders, SimError, Simulator,
-    SwitchId,
+    self, Alarm, AlarmKind, FlowView, IngressSampling, Observer, OneSwitch, Outcome, Recorders,
+    SimError, Simulator, SwitchId,
 };
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::aqm::early::EARLY_OFF;
@@ -144,16 +144,6 @@ pub struct ControlEnv<T: ControlTopology = OneSwitch, O: Observer = ()> {
     intervals: Vec<u64>,
     actions: ActionSet,
 }
-
-/// Bit of an alarm's tag: it puts a delayed decision in force.
-const APPLY: u64 = 1 << 63;
-
-/// Bit of an alarm's tag: the shortest interval is over. Below it, 15 bits hold the switch and the remaining bits the
-/// number of its alarm.
-const RELEASE: u64 = 1 << 62;
-
-/// Bits of the number of an alarm.
-const ALARM_BITS: u32 = 47;
 
 impl ControlEnv<OneSwitch> {
     /// Prepares the trace at time zero with α = 1 on every port. If a port has several queues, its
@@ -322,8 +312,8 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
                     self.at = switch;
                     return self.ask();
                 }
-                network::StopReason::Alarm(tag) => {
-                    if self.on_alarm(tag) {
+                network::StopReason::Alarm(alarm) => {
+                    if self.on_alarm(alarm) {
                         return self.ask();
                     }
                 }
@@ -358,33 +348,39 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
         StopReason::Decision
     }
 
-    /// Handles an alarm and returns whether a decision is due.
-    fn on_alarm(&mut self, tag: u64) -> bool {
-        let kind = tag & (APPLY | RELEASE);
-        let tag = tag ^ kind;
-        let at = switch_id(bufgym_sim::convert::index(tag >> ALARM_BITS));
-        if tag != self.tag(at) {
+    /// Handles an alarm. Returns true if a decision is due.
+    fn on_alarm(&mut self, alarm: Alarm) -> bool {
+        let at = alarm.switch;
+        if alarm.number != self.agents[at.index()].alarm {
             return false;
         }
         self.at = at;
-        match kind {
-            APPLY => {}
-            RELEASE => return self.policy_mut().release(),
-            _ => {
+        match alarm.kind {
+            AlarmKind::Apply => {
+                self.apply();
+                if !T::IS_FABRIC {
+                    self.record(|lines, buffer, now| lines.applied(buffer, now));
+                }
+                false
+            }
+            AlarmKind::Release => self.policy_mut().release(),
+            AlarmKind::Interval => {
                 self.policy_mut().fire(TriggerCause::Interval);
-                return true;
+                true
             }
         }
-        self.apply();
-        if !T::IS_FABRIC {
-            self.record(|lines, buffer, now| lines.applied(buffer, now));
-        }
-        false
     }
 
-    /// The tag of a switch's current alarms.
-    fn tag(&self, at: SwitchId) -> u64 {
-        u64::from(at.0) << ALARM_BITS | self.agents[at.index()].alarm
+    /// Sets an alarm of the current switch, which its next decision makes void.
+    fn set_alarm(&mut self, delay: Time, kind: AlarmKind) {
+        let switch = self.at();
+        let number = self.agents[switch.index()].alarm;
+        let alarm = Alarm {
+            switch,
+            kind,
+            number,
+        };
+        self.simulator.set_alarm(delay, alarm);
     }
 
     /// Puts the pending decision in force.
@@ -410,7 +406,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
         }
         agent.decisions += 1;
         agent.last_decision = now;
-        agent.alarm += 1;
+        agent.alarm = agent.alarm.wrapping_add(1);
         self.decisions += 1;
         if !T::IS_FABRIC {
             self.record_decision();
@@ -422,21 +418,18 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
             self.apply();
         } else {
             policy.suspend();
-            self.simulator.set_alarm(latency, self.tag(at) | APPLY);
+            self.set_alarm(latency, AlarmKind::Apply);
         }
         self.set_interval_alarm();
         if self.min_interval > Time::ZERO {
             self.policy_mut().hold();
-            let tag = self.tag(at) | RELEASE;
-            self.simulator.set_alarm(self.min_interval, tag);
+            self.set_alarm(self.min_interval, AlarmKind::Release);
         }
     }
 
     fn set_interval_alarm(&mut self) {
         if self.max_interval > Time::ZERO {
-            let tag = self.tag(self.at());
-            self.simulator
-                .set_alarm(self.max_interval.max(self.latency), tag);
+            self.set_alarm(self.max_interval.max(self.latency), AlarmKind::Interval);
         }
     }
 

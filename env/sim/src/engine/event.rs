@@ -290,6 +290,28 @@ pub struct PauseEffect {
     pub(crate) quanta: u16,
 }
 
+/// An alarm that a control loop has set for itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Alarm {
+    /// Switch of the decision that set it.
+    pub switch: SwitchId,
+    /// What it announces.
+    pub kind: AlarmKind,
+    /// Number of the decision at the switch. A later decision makes the alarm void.
+    pub number: u32,
+}
+
+/// What an [`Alarm`] announces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AlarmKind {
+    /// A delayed decision comes into force.
+    Apply,
+    /// The shortest time between decisions is over.
+    Release,
+    /// The longest time between decisions is over.
+    Interval,
+}
+
 /// Events at irregular times.
 #[derive(Clone, Copy, Debug)]
 pub enum Timer {
@@ -314,8 +336,8 @@ pub enum Timer {
     DelayedAck(u32),
     /// A paced flow may send its next segment.
     Pace(u32),
-    /// The control loop asked to be woken; the value is the tag of the alarm.
-    Alarm(u64),
+    /// The control loop asked to be woken.
+    Alarm(Alarm),
     /// A pause frame takes effect.
     Pause(PauseEffect),
     /// A pause ends by itself.

@@ -14,7 +14,7 @@ use super::window::Window;
 use crate::engine::Engine;
 use crate::engine::clock::EventTime;
 use crate::engine::event::{
-    Delays, Events as _, HORIZON, HeapEvent, PacketEvent, TieBreak, TieBreaks, Timer, source,
+    Alarm, Delays, Events as _, HORIZON, HeapEvent, PacketEvent, TieBreak, TieBreaks, Timer, source,
 };
 use crate::engine::fabric;
 use crate::engine::link::{LinkKind, Links, wire_bytes};
@@ -64,8 +64,8 @@ pub enum StopReason {
     /// The limit of simulated time was reached, which is 13.3 days where the scenario has none, or
     /// nothing is left to happen.
     TimeLimit,
-    /// An alarm of the control loop, with its tag.
-    Alarm(u64),
+    /// An alarm of the control loop.
+    Alarm(Alarm),
 }
 
 /// A packet-level simulation of shared-memory switches and the hosts attached to them, by default of
@@ -93,7 +93,7 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     fair_hosts: bool,
     loses_enqueued: bool,
     /// The alarm that has just fired.
-    fired_alarm: Option<u64>,
+    fired_alarm: Option<Alarm>,
     /// Switch of the last event, in a network of several switches.
     touched: SwitchId,
     pub(super) port_links: PortLinks,
@@ -462,9 +462,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
                 break StopReason::Decision(at);
             }
             if self.fired_alarm.is_some()
-                && let Some(tag) = self.fired_alarm.take()
+                && let Some(alarm) = self.fired_alarm.take()
             {
-                break StopReason::Alarm(tag);
+                break StopReason::Alarm(alarm);
             }
         }
     }
@@ -595,7 +595,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             Timer::Syn(flow, sent) => self.hosts.on_syn_timer(flow, sent, engine),
             Timer::SynAck(flow) => self.hosts.on_syn_ack_timer(flow, engine),
             Timer::DelayedAck(flow) => self.hosts.on_ack_timer(flow, engine),
-            Timer::Alarm(tag) => self.fired_alarm = Some(tag),
+            Timer::Alarm(alarm) => self.fired_alarm = Some(alarm),
             Timer::Pause(effect) => self.take_pause(effect),
             Timer::PauseEnds(effect) => self.pause_ends(effect),
             Timer::PauseAgain(switch, place) => self.pause_again(switch, place),
@@ -879,9 +879,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         self.hosts.active_flows(self.now())
     }
 
-    /// Makes [`advance`](Simulator::advance) return with `tag` after `delay`.
-    pub fn set_alarm(&mut self, delay: Time, tag: u64) {
-        self.engine.set_timer(delay, Timer::Alarm(tag));
+    /// Makes [`advance`](Simulator::advance) return with `alarm` after `delay`.
+    pub fn set_alarm(&mut self, delay: Time, alarm: Alarm) {
+        self.engine.set_timer(delay, Timer::Alarm(alarm));
     }
 
     /// Returns the number of packets lost at switches.

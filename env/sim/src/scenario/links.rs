@@ -13,13 +13,16 @@ use crate::input::{self, excerpt};
 use crate::units::{Rate, Time};
 
 /// Most bytes of a file of links.
-const MAX_FILE: u64 = 16 << 20;
+const MAX_FILE: u64 = 8 << 20;
 
 /// Most hosts of a network.
 const MAX_HOSTS: usize = 1 << 15;
 
 /// Most switches of a network: the next hops of every pair are kept in memory.
 const MAX_SWITCHES: usize = 2_048;
+
+/// Most links of a network.
+const MAX_LINKS: usize = 1 << 16;
 
 /// Most pairs of a rate and a delay among the links between switches.
 const MAX_KINDS: usize = 250;
@@ -135,6 +138,9 @@ impl NetworkLinks {
                 place: place(number),
                 problem,
             };
+            if network.links.len() == MAX_LINKS {
+                return Err(invalid(format!("a network has at most {MAX_LINKS} links")));
+            }
             let [a, b, rate, delay] = fields(line).map_err(invalid)?;
             let mut ends = [Node::Host(0); 2];
             for (end, name) in ends.iter_mut().zip([a, b]) {

@@ -32,7 +32,7 @@ pub(super) struct Agent {
     /// is not observed.
     paused: Vec<Time>,
     /// Number of the current alarms; others are out of date.
-    pub(super) alarm: u64,
+    pub(super) alarm: u32,
 }
 
 impl Agent {

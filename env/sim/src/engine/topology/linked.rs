@@ -8,7 +8,7 @@ use crate::engine::clock::ClockOffset;
 use crate::engine::fabric::FabricEvents;
 use crate::engine::link::{LinkKind, Links};
 use crate::scenario::{NetworkLinks, Node, Scenario, Tier};
-use crate::units::Time;
+use crate::units::{Rate, Time};
 
 /// Hosts and switches connected by links of their own rates and delays. Packets take shortest paths by the number of
 /// links; of equally short ones, a switch chooses as [`Routing`] says.
@@ -20,12 +20,20 @@ pub struct LinkedNetwork {
     routing: Routing,
 }
 
+/// The link of a port.
+#[derive(Clone, Copy, Debug)]
+struct Port {
+    to: Neighbour,
+    kind: LinkKind,
+    rate: Rate,
+}
+
 #[derive(Debug)]
 struct Routes {
     attachments: Vec<Attachment>,
     /// First port of each switch in `ports`, and behind the last one the number of all ports.
     first: Vec<usize>,
-    ports: Vec<(Neighbour, LinkKind)>,
+    ports: Vec<Port>,
     /// For every switch and every destination switch the first of its `next`, and behind the last one their number.
     ranges: Vec<u32>,
     /// Ports on shortest paths.
@@ -36,7 +44,7 @@ impl Routes {
     fn of(network: &NetworkLinks) -> Routes {
         let switches = network.switches().len();
         let kinds = network.kinds();
-        let mut ports: Vec<Vec<(Neighbour, LinkKind)>> = vec![Vec::new(); switches];
+        let mut ports: Vec<Vec<Port>> = vec![Vec::new(); switches];
         let mut attachments = vec![
             Attachment {
                 switch: SwitchId(0),
@@ -70,7 +78,8 @@ impl Routes {
                     }
                     Node::Switch(to) => Neighbour::Switch(SwitchId(to)),
                 };
-                ports[switch].push((to, kind));
+                let rate = link.rate;
+                ports[switch].push(Port { to, kind, rate });
             }
         }
         let adjacency = network.adjacency();
@@ -109,7 +118,7 @@ impl Routes {
         self.first.len() - 1
     }
 
-    fn ports(&self, switch: SwitchId) -> &[(Neighbour, LinkKind)] {
+    fn ports(&self, switch: SwitchId) -> &[Port] {
         &self.ports[self.first[switch.index()]..self.first[switch.index() + 1]]
     }
 
@@ -205,9 +214,9 @@ impl Topology for LinkedNetwork {
         let mut at = self.attachment(route.src).switch;
         let mut path = vec![LinkKind::HOST];
         loop {
-            let (to, kind) = self.routes.ports(at)[self.port_to(at, route)];
-            path.push(kind);
-            match to {
+            let port = self.routes.ports(at)[self.port_to(at, route)];
+            path.push(port.kind);
+            match port.to {
                 Neighbour::Host(_) => return Some(path),
                 Neighbour::Switch(next) => at = next,
             }
@@ -215,21 +224,16 @@ impl Topology for LinkedNetwork {
     }
 
     fn neighbour(&self, switch: SwitchId, port: usize) -> Neighbour {
-        self.routes.ports(switch)[port].0
+        self.routes.ports(switch)[port].to
     }
 
     fn scenario_at<'a>(&self, scenario: &'a Scenario, switch: SwitchId) -> Cow<'a, Scenario> {
-        let links = Links::new(scenario);
-        let rates = self
-            .routes
-            .ports(switch)
-            .iter()
-            .map(|(_, kind)| links.rate(*kind));
+        let rates = self.routes.ports(switch).iter().map(|port| port.rate);
         Cow::Owned(scenario.with_ports(&rates.collect::<Vec<_>>()))
     }
 
     fn kind(&self, switch: SwitchId, _links: &Links) -> (&'static str, Option<f64>) {
-        let is_host = |(to, _): &(Neighbour, LinkKind)| matches!(to, Neighbour::Host(_));
+        let is_host = |port: &Port| matches!(port.to, Neighbour::Host(_));
         let tier = match self.routes.ports(switch).iter().any(is_host) {
             true => Tier::Leaf,
             false => Tier::Spine,
@@ -238,7 +242,7 @@ impl Topology for LinkedNetwork {
     }
 
     fn line(&self, switch: SwitchId, port: usize) -> LinkKind {
-        self.routes.ports(switch)[port].1
+        self.routes.ports(switch)[port].kind
     }
 
     fn per_switch<S, E>(&self, make: impl FnMut(SwitchId) -> Result<S, E>) -> Result<Vec<S>, E> {
