@@ -42,7 +42,8 @@
 //! }
 //! let mut fork = simulator.clone();
 //! println!("{} bytes in the buffer", simulator.buffer().occupancy());
-//! assert_eq!(fork.run().records, simulator.run().records);
+//! let (forked, original) = (fork.run().summary, simulator.run().summary);
+//! assert_eq!(forked.mean_fct_ms, original.mean_fct_ms);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -94,7 +94,7 @@ fn mistakes_are_one_line_with_their_place() {
 #[test]
 fn the_default_is_valid() {
     assert!(TrainConfig::default().validate().is_ok());
-    assert_eq!(TrainConfig::default().simulations(), Some(1_400));
+    assert_eq!(TrainConfig::default().simulations(), Some(1_656));
     for actions in ActionSet::ALL {
         for preset in ["ndt-16x1g", "leafspine-4x4"] {
             let scenario = Scenario::preset(preset).unwrap();
