@@ -177,8 +177,8 @@ impl Events for FabricEvents {
             self.set(now, transmission, Timer::Free(event));
             return self.set(now, transmission + propagation(), Timer::Arrival(event));
         };
-        let at = 2 * line.index() + usize::from(class);
-        let lane = at as u8;
+        let lane = 2 * line.number() + class;
+        let at = usize::from(lane);
         let free = FabricKey {
             time: now.0 + self.transmissions[at],
             order: self.order(FREE + lane),

@@ -30,6 +30,12 @@ impl LinkKind {
 
     /// Returns the number of the kind.
     #[inline(always)]
+    pub(crate) fn number(self) -> u8 {
+        self.0
+    }
+
+    /// Returns the number of the kind as an index.
+    #[inline(always)]
     pub(crate) fn index(self) -> usize {
         usize::from(self.0)
     }

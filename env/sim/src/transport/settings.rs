@@ -74,7 +74,7 @@ pub struct Settings {
     pub unscheduled_bytes: Option<u32>,
     /// The same for RDMA: maximum number of bytes of the flow before a packet that is unscheduled.
     pub unscheduled_offset: Option<u32>,
-    /// True if any congestion control sets a rate. A sender then asks its [`Pacer`], if it has one,
+    /// True if any congestion control sets a rate. A sender then asks its [`Pacer`](super::Pacer), if it has one,
     /// whether the next segment may leave.
     pub paced: bool,
     /// True if some flows use RDMA.
