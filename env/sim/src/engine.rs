@@ -95,14 +95,12 @@ impl<T: Topology> Engine<T> {
     #[inline(always)]
     pub(crate) fn cross(&mut self, line: LinkKind, event: PacketEvent) {
         let packet = &self.packets[event.packet];
-        let transmission = self.links.transmission(line, packet);
         let class = match line.is_common() {
             true => packet.class,
             false => SizeClass::Odd,
         };
         let links = &self.links;
-        let propagation = || links.propagation(line);
-        self.events
-            .cross(self.now, line, transmission, propagation, class, event);
+        let times = || [links.transmission(line, packet), links.propagation(line)];
+        self.events.cross(self.now, line, times, class, event);
     }
 }

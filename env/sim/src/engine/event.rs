@@ -435,14 +435,14 @@ pub trait Events: Clone + Debug {
     );
 
     /// Schedules both events of a packet that a fair host, or a port of a fabric's switch, begins to send
-    /// now. The sender is free after `transmission`; the last bit reaches the far end of the line one
-    /// propagation delay later. Packets on links that are not [common](LinkKind::is_common) are of an odd size.
+    /// now. `times` returns the transmission time, after which the sender is free, and the propagation delay, after
+    /// which the last bit reaches the far end of the line. Packets on links that are not
+    /// [common](LinkKind::is_common) are of an odd size.
     fn cross(
         &mut self,
         now: EventTime,
         line: LinkKind,
-        transmission: Time,
-        propagation: impl FnOnce() -> Time,
+        times: impl FnOnce() -> [Time; 2],
         class: SizeClass,
         event: PacketEvent,
     );
@@ -577,16 +577,17 @@ impl Events for EventQueue {
         &mut self,
         now: EventTime,
         line: LinkKind,
-        transmission: Time,
-        _propagation: impl FnOnce() -> Time,
+        times: impl FnOnce() -> [Time; 2],
         class: SizeClass,
         event: PacketEvent,
     ) {
-        self.arrive(now, line, transmission, class, event);
-        match class.common() {
-            Some(class) => self.schedule(now, NEXT + class, event),
-            None => self.set_timer(now, transmission, Timer::Next(event.sender)),
-        }
+        let Some(common) = class.common() else {
+            let [transmission, _] = times();
+            self.arrive(now, line, transmission, class, event);
+            return self.set_timer(now, transmission, Timer::Next(event.sender));
+        };
+        self.schedule(now, ARRIVAL + common, event);
+        self.schedule(now, NEXT + common, event);
     }
 
     #[inline(always)]

@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::clock::EventTime;
-use super::delay_line::{ARRIVING, DelayLine, FabricKey, LEAVING};
+use super::delay_line::{DelayLine, FabricKey};
 use super::event::{Delays, EventKey, Events, HeapEvent, LAST_INSTANT, PacketEvent, Timer};
 use super::link::LinkKind;
 use super::packet::SizeClass;
@@ -80,24 +80,19 @@ pub struct FabricEvents {
     /// Number of events ever scheduled.
     scheduled: u64,
     start: FabricKey,
-    /// Delays of a packet's two events relative to its first event, in time and number, by delay line.
-    delays: [[FabricKey; 2]; LANES],
+    /// Delays of a packet's events relative to its first event, in time and number, by source.
+    delays: [FabricKey; HEAP as usize],
 }
 
 impl Events for FabricEvents {
     fn new(delays: Delays) -> FabricEvents {
         let of_lines = [delays.transmission, delays.of_fabric];
-        let of_line = |propagation: Time| {
-            let of_arrival = FabricKey {
-                time: propagation.0,
+        let leaving = FabricKey { time: 0, order: 0 };
+        let [host, fabric] =
+            [delays.propagation, delays.fabric_propagation].map(|delay| FabricKey {
+                time: delay.0,
                 order: FabricKey::NUMBER + u64::from(REACH - FREE),
-            };
-            [FabricKey { time: 0, order: 0 }, of_arrival]
-        };
-        let (host, fabric) = (
-            of_line(delays.propagation),
-            of_line(delays.fabric_propagation),
-        );
+            });
         let mut transmissions = [0; LANES];
         for (lane, transmission) in transmissions.iter_mut().zip(of_lines.as_flattened()) {
             *lane = transmission.0;
@@ -110,7 +105,9 @@ impl Events for FabricEvents {
             timers: BinaryHeap::new(),
             scheduled: 0,
             start: FabricKey::NEVER,
-            delays: [host, host, fabric, fabric],
+            delays: [
+                leaving, leaving, leaving, leaving, host, host, fabric, fabric,
+            ],
         }
     }
 
@@ -131,10 +128,10 @@ impl Events for FabricEvents {
     #[inline(always)]
     fn take(&mut self, source: u8) -> PacketEvent {
         debug_assert!(source < HEAP);
-        let source = usize::from(source);
-        let (lane, reader) = (source % LANES, source / LANES % 2);
+        let source = usize::from(source % HEAP);
+        let (lane, reader) = (source % LANES, source / LANES);
         let (event, next) = self.lanes[lane].take(reader);
-        self.heads[lane + LANES * reader] = next.after(self.delays[lane][reader]);
+        self.heads[source] = next.after(self.delays[source]);
         self.find_first();
         event
     }
@@ -159,7 +156,7 @@ impl Events for FabricEvents {
         _class: SizeClass,
         event: PacketEvent,
     ) {
-        let propagation = Time(self.delays[LinkKind::HOST.index()][ARRIVING].time);
+        let propagation = Time(self.delays[LANES].time);
         self.set(now, transmission + propagation, Timer::Arrival(event));
     }
 
@@ -168,16 +165,17 @@ impl Events for FabricEvents {
         &mut self,
         now: EventTime,
         line: LinkKind,
-        transmission: Time,
-        propagation: impl FnOnce() -> Time,
+        times: impl FnOnce() -> [Time; 2],
         class: SizeClass,
         event: PacketEvent,
     ) {
         let Some(class) = class.common() else {
+            let [transmission, propagation] = times();
             self.set(now, transmission, Timer::Free(event));
-            return self.set(now, transmission + propagation(), Timer::Arrival(event));
+            return self.set(now, transmission + propagation, Timer::Arrival(event));
         };
-        let lane = 2 * line.number() + class;
+        // The mask tells the compiler what `is_common` has checked.
+        let lane = (2 * line.number() + class) % REACH;
         let at = usize::from(lane);
         let free = FabricKey {
             time: now.0 + self.transmissions[at],
@@ -186,8 +184,8 @@ impl Events for FabricEvents {
         // The arrival takes the next number.
         self.scheduled += 1;
         self.lanes[at].push(free, event);
-        self.offer(FREE + lane, free.after(self.delays[at][LEAVING]));
-        self.offer(REACH + lane, free.after(self.delays[at][ARRIVING]));
+        self.offer(FREE + lane, free);
+        self.offer(REACH + lane, free.after(self.delays[at + LANES]));
     }
 
     /// Schedules the end of a transmission. Fabrics do not use it: only ports of a single switch schedule no
