@@ -390,7 +390,7 @@ fn pairs_of_forks_are_enough_to_learn_from() {
         actor.forward(&observation, 3).0.to_vec()
     };
     let before = means(&sac);
-    for _ in 0..500 {
+    for _ in 0..800 {
         replay.sample(32, 1, &mut batch);
         sac.update(&batch);
     }
