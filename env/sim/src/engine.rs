@@ -15,7 +15,7 @@ pub(crate) mod topology;
 use clock::EventTime;
 use event::{Events as _, PacketEvent, TieBreak, TieBreaks, Timer};
 use link::{LinkKind, Links};
-use packet::{Packet, PacketId, PacketStore, SizeClass};
+use packet::{Packet, PacketId, PacketStore};
 use topology::Topology;
 
 use crate::units::Time;
@@ -95,10 +95,7 @@ impl<T: Topology> Engine<T> {
     #[inline(always)]
     pub(crate) fn cross(&mut self, line: LinkKind, event: PacketEvent) {
         let packet = &self.packets[event.packet];
-        let class = match line.is_common() {
-            true => packet.class,
-            false => SizeClass::Odd,
-        };
+        let class = packet.class;
         let links = &self.links;
         let times = || [links.transmission(line, packet), links.propagation(line)];
         self.events.cross(self.now, line, times, class, event);

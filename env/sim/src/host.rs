@@ -1,11 +1,13 @@
 //! Hosts: they start flows, send segments and receive packets.
 
+mod counters;
 mod crossing;
 mod flow;
 mod jitter;
 mod labels;
 mod late;
 mod nic;
+mod observer;
 mod rdma;
 mod view;
 
@@ -23,65 +25,19 @@ use crate::transport::{
 };
 use crate::units::Time;
 
+pub(crate) use counters::HostCounters;
 pub use crossing::{Crossing, SegmentKind};
 use flow::{Flow, Roster, Stage, flows_in_start_order};
 use jitter::Jitter;
 use labels::FirstBytes;
 pub(crate) use nic::Nics;
+pub use observer::{FlowRef, HostObserver, LostSegment};
 use rdma::Rdma;
 pub use view::FlowView;
 
 /// Maximum number of doublings of the SYN timeout: RFC 9293 leaves the bound to the implementation, and
 /// 2^10 exceeds any run.
 const MAX_SYN_BACKOFF: u8 = 10;
-
-/// Reference to a flow, for observers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FlowRef {
-    /// Number of the flow in the order of starts, from 0.
-    pub number: u32,
-    /// Receiving host.
-    pub dst: u16,
-}
-
-/// A data packet that a switch has lost, for observers.
-#[derive(Clone, Copy, Debug)]
-pub struct LostSegment {
-    /// Flow of the segment.
-    pub flow: FlowRef,
-    /// True if the segment had been sent before.
-    pub retransmission: bool,
-    /// True if at most two segments of the flow follow this one.
-    pub is_near_end: bool,
-    /// True if the sender is repairing other losses.
-    pub recovering: bool,
-}
-
-/// Watches hosts. Every hook does nothing by default; instants are those of the hosts' clock.
-pub trait HostObserver {
-    /// Called when a flow starts.
-    #[inline(always)]
-    fn flow_started(&mut self, _flow: FlowRef, _now: Time) {}
-
-    /// Called when the last byte of a flow is delivered.
-    #[inline(always)]
-    fn flow_finished(&mut self, _flow: FlowRef, _now: Time) {}
-
-    /// Called when segments of a flow are delivered in order. `bytes` is their payload, with the last
-    /// segment of a flow counted as a full one.
-    #[inline(always)]
-    fn delivered(&mut self, _flow: FlowRef, _bytes: u64) {}
-
-    /// Called when a switch has lost a data packet. The sender does not know yet.
-    #[inline(always)]
-    fn segment_lost(&mut self, _segment: LostSegment) {}
-
-    /// Called when the retransmission timer of a flow has expired.
-    #[inline(always)]
-    fn timed_out(&mut self, _flow: FlowRef) {}
-}
-
-impl HostObserver for () {}
 
 /// Sizes of packets on the wire, bytes.
 #[derive(Clone, Copy, Debug)]
@@ -101,36 +57,6 @@ struct WireBytes {
 struct Pools {
     senders: Pool<LossRecovery>,
     receivers: Pool<Reassembly>,
-}
-
-/// Counters of a run.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct HostCounters {
-    pub(crate) delivered: u64,
-    pub(crate) timeouts: u64,
-    /// Total time that incomplete flows waited for these timeouts, picoseconds.
-    pub(crate) timeout_wait_ps: u128,
-    /// Number of tail loss probes.
-    pub(crate) tail_probes: u64,
-    /// Number of data packets that their receivers had already.
-    pub(crate) duplicates: u64,
-    /// Timeouts by number of the flow; saturates at 255.
-    timeouts_by_flow: Vec<u8>,
-}
-
-impl HostCounters {
-    /// Counts an expiry after which the flow has `waited` in vain.
-    fn count_timeout(&mut self, flow: u32, waited: Time) {
-        self.timeouts += 1;
-        self.timeout_wait_ps += u128::from(waited.0);
-        let of_flow = &mut self.timeouts_by_flow[flow as usize];
-        *of_flow = of_flow.saturating_add(1);
-    }
-
-    /// Returns the number of timeouts of a flow, by the flow's number.
-    pub(crate) fn timeouts_of(&self, flow: usize) -> u32 {
-        u32::from(self.timeouts_by_flow[flow])
-    }
 }
 
 /// Priority of packets without data. The processor cannot predict whether a packet has data, so masks
@@ -250,10 +176,7 @@ impl<T: Topology> Hosts<T> {
             ),
             pools: Pools::default(),
             sacks: SackStore::default(),
-            counters: HostCounters {
-                timeouts_by_flow: vec![0; flows.len()],
-                ..HostCounters::default()
-            },
+            counters: HostCounters::new(flows.len()),
             flows,
             attachments: match T::IS_FABRIC {
                 true => attachments(&topology),

@@ -59,6 +59,7 @@ pub use sizes::{SizeDistribution, SizeError};
 pub use transports::TransportKind;
 use transports::transport_names;
 pub(crate) use transports::transports;
+pub(crate) use validate::MAX_RECORDS;
 pub use workloads::{Sizes, WorkloadError, Workloads};
 
 /// Largest size of a flow, bytes: 1 TB.

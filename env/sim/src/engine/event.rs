@@ -436,8 +436,7 @@ pub trait Events: Clone + Debug {
 
     /// Schedules both events of a packet that a fair host, or a port of a fabric's switch, begins to send
     /// now. `times` returns the transmission time, after which the sender is free, and the propagation delay, after
-    /// which the last bit reaches the far end of the line. Packets on links that are not
-    /// [common](LinkKind::is_common) are of an odd size.
+    /// which the last bit reaches the far end of the line.
     fn cross(
         &mut self,
         now: EventTime,

@@ -169,13 +169,11 @@ impl Events for FabricEvents {
         class: SizeClass,
         event: PacketEvent,
     ) {
-        let Some(class) = class.common() else {
+        let Some(lane) = line.delay_line(class) else {
             let [transmission, propagation] = times();
             self.set(now, transmission, Timer::Free(event));
             return self.set(now, transmission + propagation, Timer::Arrival(event));
         };
-        // The mask tells the compiler what `is_common` has checked.
-        let lane = (2 * line.number() + class) % REACH;
         let at = usize::from(lane);
         let free = FabricKey {
             time: now.0 + self.transmissions[at],

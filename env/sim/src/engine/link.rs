@@ -22,22 +22,14 @@ impl LinkKind {
         LinkKind(u8::try_from(place + 1).expect("a network has at most 250 kinds of links"))
     }
 
-    /// Returns true for the links that nearly all packets cross.
+    /// Returns the number of the delay line of packets of this size on these links: `2 * kind + size` for the links
+    /// and the sizes that nearly all packets have, `None` for others.
     #[inline(always)]
-    pub(crate) fn is_common(self) -> bool {
-        usize::from(self.0) < LinkKind::COMMON
-    }
-
-    /// Returns the number of the kind.
-    #[inline(always)]
-    pub(crate) fn number(self) -> u8 {
-        self.0
-    }
-
-    /// Returns the number of the kind as an index.
-    #[inline(always)]
-    pub(crate) fn index(self) -> usize {
-        usize::from(self.0)
+    pub(crate) fn delay_line(self, class: SizeClass) -> Option<u8> {
+        let line = 2 * usize::from(self.0) + class as usize;
+        u8::try_from(line)
+            .ok()
+            .filter(|_| line < 2 * LinkKind::COMMON)
     }
 }
 
@@ -98,9 +90,10 @@ impl Links {
 
     #[inline(always)]
     fn speed(&self, kind: LinkKind) -> &Speed {
-        match kind.is_common() {
-            true => &self.speeds[kind.index()],
-            false => &self.others[kind.index() - LinkKind::COMMON],
+        let number = usize::from(kind.0);
+        match number.checked_sub(LinkKind::COMMON) {
+            None => &self.speeds[number],
+            Some(other) => &self.others[other],
         }
     }
 

@@ -72,11 +72,11 @@ impl PacketKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SizeClass {
     /// A full segment.
-    Full,
+    Full = 0,
     /// An acknowledgement.
-    Ack,
-    /// Any other size.
-    Odd,
+    Ack = 1,
+    /// Any other size. The number is beyond those of all [delay lines](super::link::LinkKind::delay_line).
+    Odd = 4,
 }
 
 impl SizeClass {

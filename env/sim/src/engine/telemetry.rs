@@ -6,11 +6,12 @@
 
 use super::packet::PacketId;
 use super::topology::SwitchId;
+use crate::scenario::MAX_RECORDS;
 use crate::units::{Rate, Time};
 
-/// Maximum number of records of a packet: three hops, and three of the way back if acknowledgements are
-/// stamped too.
-pub const MAX_HOPS: usize = 8;
+/// Maximum number of records of a packet: those of its path, and of the way back if acknowledgements are stamped
+/// too.
+pub const MAX_HOPS: usize = MAX_RECORDS;
 
 /// A port of a network, by switch and number.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

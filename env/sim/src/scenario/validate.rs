@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Most records of switches that a packet can carry.
-const MAX_RECORDS: usize = 8;
+pub(crate) const MAX_RECORDS: usize = 8;
 
 /// Largest value of a setting in microseconds: 100 s. Sums of a few such delays are far below the
 /// 213 days that a `Time` can hold.
@@ -313,14 +313,7 @@ impl Scenario {
             );
             return check.invalid("ports", self.ports, problem);
         }
-        let buffer = self.leaf_buffer();
-        if self.buffer_bytes != buffer {
-            let problem = format!(
-                "buffer_bytes_per_port_gbps makes it {buffer}; must be so, or \
-                 buffer_bytes_per_port_gbps 0"
-            );
-            return check.invalid("buffer_bytes", self.buffer_bytes, problem);
-        }
+        self.validate_leaf_buffer(check)?;
         let spine = self.at_switch(Tier::Spine).buffer_bytes;
         let packet = self.full_packet_bytes();
         if self.is_fabric() && spine < packet {
@@ -330,6 +323,18 @@ impl Scenario {
             return check.invalid("buffer_bytes_per_port_gbps", per_gbps, problem);
         }
         Ok(())
+    }
+
+    fn validate_leaf_buffer(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        let buffer = self.leaf_buffer();
+        if self.buffer_bytes == buffer {
+            return Ok(());
+        }
+        let problem = format!(
+            "buffer_bytes_per_port_gbps makes it {buffer}; must be so, or \
+             buffer_bytes_per_port_gbps 0"
+        );
+        check.invalid("buffer_bytes", self.buffer_bytes, problem)
     }
 
     fn validate_links(
@@ -370,22 +375,15 @@ impl Scenario {
             return check.invalid("lossless_priorities", self.lossless_priorities, problem);
         }
         let telemetry = self.transports().iter().any(|kind| kind.reads_telemetry());
-        if telemetry && network.most_switches() as usize > MAX_RECORDS {
+        let ways = if self.int_on_acks { 2 } else { 1 };
+        let records = ways * network.most_switches() as usize;
+        if telemetry && records > MAX_RECORDS {
             let problem = format!(
-                "packets have room for {MAX_RECORDS} records of switches, and a path has {}",
-                network.most_switches()
+                "packets have room for {MAX_RECORDS} records of switches, and a path writes {records}"
             );
             return check.invalid("transport", self.transport, problem);
         }
-        let buffer = self.leaf_buffer();
-        if self.buffer_bytes != buffer {
-            let problem = format!(
-                "buffer_bytes_per_port_gbps makes it {buffer}; must be so, or \
-                 buffer_bytes_per_port_gbps 0"
-            );
-            return check.invalid("buffer_bytes", self.buffer_bytes, problem);
-        }
-        Ok(())
+        self.validate_leaf_buffer(check)
     }
 
     fn validate_transport(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {

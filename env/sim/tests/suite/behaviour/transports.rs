@@ -1,9 +1,13 @@
 //! Effects of the transports' options in whole simulations.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bufgym_sim::network::{Outcome, Simulator, Summary};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{PacketView, Policy, PolicySpec, Verdict, View};
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
+use bufgym_sim::transport::{Acked, CongestionControl, NewReno, Settings, Window};
 use bufgym_sim::units::Time;
 
 fn scenario(settings: &[&str]) -> Scenario {
@@ -384,4 +388,52 @@ fn a_fork_has_the_jitter_of_its_original() {
         outcome.records.iter().map(|record| record.finish).collect()
     };
     assert_eq!(finish(original.run()), finish(fork.run()));
+}
+
+/// NewReno, which also counts the acknowledgements that carry records of switches.
+#[derive(Clone, Debug, Default)]
+struct Watched {
+    newreno: NewReno,
+    records: Arc<AtomicUsize>,
+}
+
+impl CongestionControl for Watched {
+    fn reads_telemetry(&self) -> bool {
+        true
+    }
+
+    fn on_ack(&mut self, window: &mut Window, acked: &Acked<'_>, settings: &Settings) {
+        let records = acked.path.map_or(0, |path| path.hops().len());
+        self.records.fetch_add(records, Ordering::Relaxed);
+        self.newreno.on_ack(window, acked, settings);
+    }
+
+    fn ssthresh(&mut self, window: &Window, flight: u32, settings: &Settings) -> u32 {
+        self.newreno.ssthresh(window, flight, settings)
+    }
+}
+
+/// A caller's congestion control that does what NewReno does has its results, also where another one is named, in
+/// handshakes, and for answers on connections that exist already.
+#[test]
+fn a_congestion_control_of_a_caller_replaces_the_named_one() {
+    for more in [&["handshake=true"][..], &["preconnected=true"]] {
+        let settings = [&["flows=60..60"], more].concat();
+        let named = scenario(&settings);
+        let other = scenario(&[&settings[..], &["transport=cubic"]].concat());
+        let trace = generate(&named, 3);
+        let finishes = |outcome: Outcome| -> Vec<Option<Time>> {
+            outcome.records.iter().map(|record| record.finish).collect()
+        };
+        let simulator = |scenario: &Scenario| {
+            let dt = PolicySpec::baseline();
+            dt.simulator(scenario, &trace).unwrap()
+        };
+        let watched = Watched::default();
+        let expected = finishes(simulator(&named).run());
+        let own = simulator(&other).with_transport(&other, watched.clone());
+        assert_eq!(finishes({ own }.run()), expected);
+        assert!(watched.records.load(Ordering::Relaxed) > 1_000);
+        assert_ne!(finishes(simulator(&other).run()), expected);
+    }
 }
