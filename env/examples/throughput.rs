@@ -55,7 +55,7 @@ fn main() -> Result<(), Failure> {
     let traces: Vec<Trace> = match &options.list {
         Some(path) => {
             let list = ListOptions {
-                ports: options.scenario.ports,
+                ports: options.scenario.network.ports,
                 ..ListOptions::default()
             };
             vec![Trace::read_list(path, &list)?]

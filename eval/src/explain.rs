@@ -148,13 +148,13 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
     };
     let scenario = &config.scenario;
     let early_gaps = low_level.early_gaps();
-    let early_gaps = early_gaps.map(|gaps| gaps.in_buffer(scenario.buffer_bytes));
+    let early_gaps = early_gaps.map(|gaps| gaps.in_buffer(scenario.network.buffer_bytes));
     let traces = split_traces(scenario, Split::Validation, config.seed, config.traces)?;
     if traces.is_empty() {
         return Err(EvalError::NoTraces.into());
     }
     let other_rates = cost::RATES_BPS.iter();
-    let other_rates = other_rates.filter(|rate| **rate != scenario.rate_bps);
+    let other_rates = other_rates.filter(|rate| **rate != scenario.network.rate_bps);
     let study = Study {
         name: entrant.name(),
         make: &make,
@@ -169,20 +169,20 @@ pub fn explain(config: &ExplainConfig, progress: OnProgress) -> Result<Explanati
         return Err(ExplainError::NoDecisions(config.traces));
     }
     let entry = entrant.entry();
-    let capacity = scenario.buffer_bytes;
+    let capacity = scenario.network.buffer_bytes;
     let mut drops = vec![DropOccupancy::of(&entry, &watched.drops, capacity)];
     drops.extend(study.rules(scenario, &traces)?);
     let intervals = study.intervals(config, &watched)?;
     let incast = Scenario::preset(INCAST)?;
     let inference = Inference::measure(make().as_mut(), &watched.observations, &intervals);
-    let beta = (capacity / u64::from(scenario.ports.max(1))).max(1);
+    let beta = (capacity / u64::from(scenario.network.ports.max(1))).max(1);
     Ok(Explanation {
         format: FORMAT.to_owned(),
         version: VERSION,
         software: concat!("bufgym ", env!("CARGO_PKG_VERSION")).to_owned(),
         scenario: ScenarioFacts::of(scenario),
         beta_bytes: beta,
-        drain_ms: 8e3 * beta as f64 / scenario.rate_bps as f64,
+        drain_ms: 8e3 * beta as f64 / scenario.network.rate_bps as f64,
         split: Split::Validation.to_string(),
         seed: config.seed,
         traces: config.traces,
@@ -275,7 +275,7 @@ impl Study<'_> {
             Ok(DropOccupancy::of(
                 &entry,
                 &rows?.concat(),
-                scenario.buffer_bytes,
+                scenario.network.buffer_bytes,
             ))
         };
         RULES.into_iter().map(of_rule).collect()
@@ -289,13 +289,12 @@ impl Study<'_> {
         watched: &Watched,
     ) -> Result<Vec<(RateIntervals, Vec<f64>)>, EvalError> {
         let at_rate = |rate_bps: u64| {
-            if rate_bps == config.scenario.rate_bps {
+            if rate_bps == config.scenario.network.rate_bps {
                 return Ok(RateIntervals::of(rate_bps, &watched.intervals_ps));
             }
-            let scenario = Scenario {
-                rate_bps,
-                ..config.scenario.clone()
-            };
+            let scenario = config.scenario.clone().with(|scenario| {
+                scenario.network.rate_bps = rate_bps;
+            });
             let traces = split_traces(&scenario, Split::Validation, config.seed, config.traces)?;
             let watched = self.policy(&scenario, &traces, 0)?;
             Ok(RateIntervals::of(rate_bps, &watched.intervals_ps))

@@ -86,7 +86,8 @@ impl HeadroomConfig {
     /// Builds a configuration with 16 traces. A step lasts 2.5 times as long as one port needs to send the
     /// buffer, 20 ms in `ndt-16x1g`, and the horizon is three steps.
     pub fn new(scenario: Scenario, rules: Vec<PolicySpec>, seed: u64) -> HeadroomConfig {
-        let drain_us = 8e6 * scenario.buffer_bytes as f64 / scenario.rate_bps as f64;
+        let drain_us =
+            8e6 * scenario.network.buffer_bytes as f64 / scenario.network.rate_bps as f64;
         let step_us = bufgym_sim::convert::floor_u64(2.5 * drain_us).max(1);
         HeadroomConfig {
             horizon_us: HORIZON_STEPS * step_us,

@@ -47,17 +47,16 @@ pub fn for_export(scenario: &Scenario, entrant: &Entrant) -> Result<Recording, O
 /// Returns the scenario with traces that are short enough for an export. A checkpoint may come from anybody,
 /// with a scenario of any size.
 fn bounded(scenario: &Scenario) -> Scenario {
-    let observation = (scenario.ports as usize * OBSERVATION * size_of::<f32>()) as u64;
+    let observation = (scenario.network.ports as usize * OBSERVATION * size_of::<f32>()) as u64;
     let decisions = (EXPORT_BYTES / observation).clamp(1, EXPORT_DECISIONS);
-    let RangeU32 { min, max } = scenario.flows;
-    Scenario {
-        flows: RangeU32::new(min.min(EXPORT_FLOWS), max.min(EXPORT_FLOWS)),
-        max_decisions: match scenario.max_decisions {
+    let RangeU32 { min, max } = scenario.traffic.flows;
+    scenario.clone().with(|changed| {
+        changed.traffic.flows = RangeU32::new(min.min(EXPORT_FLOWS), max.min(EXPORT_FLOWS));
+        changed.control.max_decisions = match scenario.control.max_decisions {
             0 => decisions,
             limit => limit.min(decisions),
-        },
-        ..scenario.clone()
-    }
+        };
+    })
 }
 
 /// Runs `entrant` on the first `traces` training traces of `seed` and returns all its observations,
@@ -200,14 +199,17 @@ mod tests {
 
     #[test]
     fn an_export_simulates_little_of_a_scenario_of_any_size() {
-        assert_eq!(bounded(&scenario()).flows, scenario().flows);
+        assert_eq!(bounded(&scenario()).traffic.flows, scenario().traffic.flows);
         let mut large = scenario();
         for change in ["flows=10000000", "ports=4096", "workload=data_mining"] {
             large.set(change).unwrap();
         }
         let small = bounded(&large);
-        assert_eq!((small.flows.min, small.flows.max), (20_000, 20_000));
-        let bytes = small.max_decisions * 4_096 * 40 * 4;
+        assert_eq!(
+            (small.traffic.flows.min, small.traffic.flows.max),
+            (20_000, 20_000)
+        );
+        let bytes = small.control.max_decisions * 4_096 * 40 * 4;
         assert!(bytes <= EXPORT_BYTES && bytes > EXPORT_BYTES / 2, "{bytes}");
         for preset in Scenario::presets() {
             let preset = preset.scenario();
@@ -215,8 +217,8 @@ mod tests {
                 continue;
             }
             let limited = bounded(&preset);
-            assert_eq!(limited.flows, preset.flows);
-            assert!(limited.max_decisions > 8_000, "{}", preset.name);
+            assert_eq!(limited.traffic.flows, preset.traffic.flows);
+            assert!(limited.control.max_decisions > 8_000, "{}", preset.name);
         }
     }
 

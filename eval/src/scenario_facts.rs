@@ -33,7 +33,7 @@ impl ScenarioFacts {
             facts: vec![
                 fact("Switch", switch(scenario)),
                 fact("Transport", transport(scenario)),
-                fact("Minimum RTO", format::microseconds(scenario.min_rto_us)),
+                fact("Minimum RTO", format::microseconds(scenario.tcp.min_rto_us)),
                 fact("Hosts", hosts(scenario)),
                 fact("Traffic", traffic(scenario)),
             ],
@@ -49,38 +49,38 @@ fn one() -> u32 {
 fn switch(scenario: &Scenario) -> String {
     format!(
         "{} ports at {}, {} of shared buffer, {} µs propagation per link",
-        scenario.ports,
-        format::rate(scenario.rate_bps),
-        format::bytes(scenario.buffer_bytes),
-        scenario.propagation_ns as f64 / 1e3,
+        scenario.network.ports,
+        format::rate(scenario.network.rate_bps),
+        format::bytes(scenario.network.buffer_bytes),
+        scenario.network.propagation_ns as f64 / 1e3,
     )
 }
 
 fn transport(scenario: &Scenario) -> String {
-    let window = match scenario.max_cwnd_bytes {
+    let window = match scenario.tcp.max_cwnd_bytes {
         0 => "not capped".to_string(),
         cap => format!("capped at {}", format::bytes(cap)),
     };
     format!(
         "{}, {} SACK, {} recovery, initial window {} segments, window {window}",
-        scenario.transport,
-        if scenario.sack { "with" } else { "without" },
-        scenario.recovery,
-        scenario.init_cwnd,
+        scenario.transport.kind,
+        if scenario.tcp.sack { "with" } else { "without" },
+        scenario.tcp.recovery,
+        scenario.tcp.init_cwnd,
     )
 }
 
 fn hosts(scenario: &Scenario) -> String {
-    let handshake = if scenario.handshake {
+    let handshake = if scenario.tcp.handshake {
         "handshake"
     } else {
         "no handshake"
     };
-    format!("{} queues, {handshake}", scenario.host_queue)
+    format!("{} queues, {handshake}", scenario.host.queue)
 }
 
 fn traffic(scenario: &Scenario) -> String {
-    let load = scenario.load;
+    let load = scenario.traffic.load;
     let load = if load.is_single() {
         format::percent(Some(load.min))
     } else {
@@ -89,20 +89,20 @@ fn traffic(scenario: &Scenario) -> String {
     };
     let shape = format!(
         "{} active ports, in-cast degree {}, {} flows per trace",
-        scenario.active_ports, scenario.incast_degree, scenario.flows,
+        scenario.traffic.active_ports, scenario.traffic.incast_degree, scenario.traffic.flows,
     );
     let queries = format!(
         "{} bytes from each host every {} µs on average",
-        scenario.response_bytes, scenario.query_gap_us
+        scenario.traffic.response_bytes, scenario.traffic.query_gap_us
     );
     let elephants = format!(
         "elephants of {} bytes, load {load} per port with elephants",
-        scenario.elephant_bytes
+        scenario.traffic.elephant_bytes
     );
-    match scenario.traffic {
+    match scenario.traffic.kind {
         Traffic::Poisson => format!(
             "{}, load {load} per active port, {} arrivals, {shape}",
-            scenario.workload, scenario.arrivals,
+            scenario.traffic.workload, scenario.traffic.arrivals,
         ),
         Traffic::IncastElephants => {
             format!("in-cast to one port, {queries}; {elephants}; {shape}")

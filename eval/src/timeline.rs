@@ -76,7 +76,7 @@ pub fn excerpt(
         trace: numbered.index,
         start_ms: Time(first as u64 * bin.0).as_ms_f64(),
         bin_ms: bin.as_ms_f64(),
-        buffer_bytes: scenario.buffer_bytes,
+        buffer_bytes: scenario.network.buffer_bytes,
         series: series.collect(),
     }))
 }
@@ -102,7 +102,8 @@ fn busiest_trace<'a>(
 
 /// Returns the time in which one port drains a full buffer, which is the time scale of queues.
 fn bin_width(scenario: &Scenario) -> Time {
-    let seconds = 8.0 * scenario.buffer_bytes as f64 / scenario.rate_bps.max(1) as f64;
+    let seconds =
+        8.0 * scenario.network.buffer_bytes as f64 / scenario.network.rate_bps.max(1) as f64;
     Time::from_secs_f64(seconds).max(Time(SAMPLES))
 }
 
@@ -110,7 +111,7 @@ fn bin_width(scenario: &Scenario) -> Time {
 fn sampling(scenario: &Scenario, bin: Time, simulated_s: f64) -> Time {
     let finest = Time(bin.0 / SAMPLES);
     let samples = u128::from(floor_u64(simulated_s / finest.as_secs_f64()));
-    let rows = samples * u128::from(scenario.ports.max(1));
+    let rows = samples * u128::from(scenario.network.ports.max(1));
     let coarser = rows.div_ceil(u128::from(MAX_ROWS)).max(1);
     Time(u64::try_from(u128::from(finest.0) * coarser).unwrap_or(u64::MAX))
 }
@@ -230,10 +231,9 @@ mod tests {
 
     #[test]
     fn the_longest_trace_has_as_many_rows_as_are_held() {
-        let scenario = Scenario {
-            ports: 4_096,
-            ..Scenario::default()
-        };
+        let scenario = Scenario::default().with(|scenario| {
+            scenario.network.ports = 4_096;
+        });
         for simulated_s in [1.0, 1e3, 1e6] {
             let interval = sampling(&scenario, Time(SAMPLES), simulated_s).as_secs_f64();
             let rows = simulated_s * 4_096.0 / interval;

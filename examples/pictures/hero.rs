@@ -52,7 +52,7 @@ impl Panel {
 
 /// A picture of the runs: complete sharing, Dynamic Threshold and the learned policy.
 pub fn draw(burst: &Burst, runs: &[Run]) -> Result<String, Failure> {
-    let buffer = kilobytes(burst.scenario.buffer_bytes);
+    let buffer = kilobytes(burst.scenario.network.buffer_bytes);
     let headings = [
         "Complete sharing",
         "Dynamic Threshold (α = 1)",

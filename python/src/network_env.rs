@@ -69,7 +69,7 @@ impl NetworkEnv {
             transition: false,
         };
         Ok(NetworkEnv {
-            leaves: env.options().scenario.leaves as usize,
+            leaves: env.options().scenario.network.leaves as usize,
             state: Mutex::new(State {
                 agents: (0..env.agents()).map(agent).collect(),
                 turn: 0,

@@ -36,7 +36,7 @@ impl SimulateArguments {
     fn trace(&self, scenario: &Scenario) -> PyResult<Trace> {
         if let Some(path) = &self.trace {
             let options = ListOptions {
-                ports: scenario.ports,
+                ports: scenario.network.ports,
                 ..ListOptions::default()
             };
             return Trace::read_list(path, &options).map_err(invalid);

@@ -139,7 +139,7 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
         line(
             format!(
                 "SAC, batch {batch}, {} ports, {}",
-                scenario.ports, args.device
+                scenario.network.ports, args.device
             ),
             format!("{rate:.1} updates/s"),
         );

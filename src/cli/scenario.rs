@@ -133,7 +133,7 @@ impl TraceChoice {
         };
         let options = ListOptions {
             format: None,
-            ports: scenario.ports,
+            ports: scenario.network.ports,
             host_offset: file.host_offset,
         };
         Trace::read_list(path, &options).or_bad_input()

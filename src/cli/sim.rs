@@ -155,7 +155,7 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
         (Some(_), Some(unfinished)) => Err(CliError::failure(anyhow::anyhow!(
             "{unfinished}, within drain_ms = {} after the measured time; raise it, or see in fct.csv \
              which they are",
-            scenario.drain_ms
+            scenario.demand.drain_ms
         ))),
         _ => Ok(()),
     }
@@ -233,12 +233,12 @@ fn lossless_failure(scenario: &Scenario, outcome: &Outcome) -> Option<String> {
         return Some(format!(
             "a queue was paused for longer than pfc_watchdog_us = {}: {chain}; watchdog=drop discards \
              such queues",
-            scenario.pfc_watchdog_us
+            scenario.lossless.pfc_watchdog_us
         ));
     }
     let drop = outcome
         .first_lossless_drop
-        .filter(|_| scenario.strict_lossless)?;
+        .filter(|_| scenario.lossless.strict)?;
     Some(format!(
         "{} lossless packets were lost, the first at switch {} after {} ns, priority {}, which had come \
          by port {}; raise headroom_bytes",

@@ -103,7 +103,7 @@ pub fn run(args: TraceArgs, common: &Common) -> CliResult {
 fn generated(args: &TraceArgs, common: &Common) -> CliResult<(Trace, Value, String)> {
     let scenario = args.scenario.resolve_any()?;
     let trace = args.choice.generate(&scenario, common.seed())?;
-    trace.validate(scenario.ports).or_bad_input()?;
+    trace.validate(scenario.network.ports).or_bad_input()?;
     let value = json!({
         "trace_seed": trace.seed,
         "scenario": scenario.name,

@@ -220,7 +220,10 @@ pub fn size_distribution() -> Reader {
             let mut scenario = small_scenario();
             scenario.set(&format!("workload={sizes}")).map_err(said)?;
             let again = Scenario::from_toml_str(&scenario.to_toml(), "again.toml");
-            assert_eq!(again.map_err(said)?.workload, scenario.workload);
+            assert_eq!(
+                again.map_err(said)?.traffic.workload,
+                scenario.traffic.workload
+            );
             scenario.validate().map_err(said)?;
             generate(&scenario, 1).validate(4).map_err(said)
         }),

@@ -400,7 +400,7 @@ mod tests {
             |c| c.learner.updates_per_round = 1_000_000,
             |c| c.ports.critic_width = 4_096,
             |c| c.validation.traces = 1_000_000,
-            |c| c.scenario.flows.max = 10_000_000,
+            |c| c.scenario.traffic.flows.max = 10_000_000,
         ];
         for (index, change) in changes.into_iter().enumerate() {
             let mut config = TrainConfig::default();

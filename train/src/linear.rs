@@ -413,6 +413,6 @@ mod tests {
         assert!(refused(&|c| c.generations = 0).starts_with("generations: 0"));
         assert!(refused(&|c| c.candidates = 1).starts_with("candidates: 1"));
         assert!(refused(&|c| c.generation_traces = 0).starts_with("generation_traces: 0"));
-        assert!(refused(&|c| c.scenario.ports = 1).contains("ports"));
+        assert!(refused(&|c| c.scenario.network.ports = 1).contains("ports"));
     }
 }

@@ -203,8 +203,11 @@ mod tests {
             let values: Vec<u64> = mixed.iter().map(of).collect();
             (*values.iter().min().unwrap(), *values.iter().max().unwrap())
         };
-        assert_eq!(span(&|s| u64::from(s.ports)), (4, 96));
-        assert_eq!(span(&|s| s.rate_bps), (1_000_000_000, 100_000_000_000));
+        assert_eq!(span(&|s| u64::from(s.network.ports)), (4, 96));
+        assert_eq!(
+            span(&|s| s.network.rate_bps),
+            (1_000_000_000, 100_000_000_000)
+        );
         for scenario in &mixed {
             let text = scenario.to_toml();
             let again = Scenario::from_toml_str(&text, "mixed").unwrap();

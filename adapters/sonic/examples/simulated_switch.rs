@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!(
         "{} flows, {} ports; waiting 5 s for an agent",
         trace.flows.len(),
-        scenario.ports
+        scenario.network.ports
     );
     sleep(Duration::from_secs(5));
     while switch.play(Time::from_us(1_000 * interval_ms)) {

@@ -138,8 +138,8 @@ impl SimulatedSwitch {
     /// # Errors
     /// Returns connection errors.
     pub fn populate(&mut self, databases: &mut Databases) -> Result<(), Error> {
-        let size = self.scenario.buffer_bytes.to_string();
-        let speed = (self.scenario.rate_bps / 1_000_000).to_string();
+        let size = self.scenario.network.buffer_bytes.to_string();
+        let speed = (self.scenario.network.rate_bps / 1_000_000).to_string();
         let mut config = redis::pipe();
         let mut set = |table: &str, name: &str, fields: &[(&str, &str)]| {
             let command = config.cmd("HSET").arg(key(table, name));

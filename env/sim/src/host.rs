@@ -133,31 +133,31 @@ impl<T: Topology> Hosts<T> {
         trace: &Trace,
         topology: T,
     ) -> Result<Hosts<T>, TraceError> {
-        let (flows, roster) = flows_in_start_order(trace, &settings, scenario.preconnected)?;
+        let (flows, roster) = flows_in_start_order(trace, &settings, scenario.demand.preconnected)?;
         let timestamp = scenario.timestamp_bytes();
         Ok(Hosts {
-            labels: labels::are_needed(&settings) || scenario.control_class,
+            labels: labels::are_needed(&settings) || scenario.lossless.control_class,
             first_bytes: FirstBytes::new(&settings, flows.len()),
-            control_flags: Flags::tag(scenario.unscheduled == Unscheduled::FirstBdp)
-                .with_control(scenario.control_class),
-            control_class: scenario.control_class,
-            pulls: scenario.late_binding || settings.rdma,
+            control_flags: Flags::tag(scenario.tcp.unscheduled == Unscheduled::FirstBdp)
+                .with_control(scenario.lossless.control_class),
+            control_class: scenario.lossless.control_class,
+            pulls: scenario.host.late_binding || settings.rdma,
             rdma: Rdma::new(scenario, topology.hosts()),
             settings,
             wire_bytes: WireBytes {
-                header: scenario.header_bytes + timestamp,
-                ack: wire_bytes(scenario.ack_bytes + timestamp),
-                sack_block: wire_bytes(scenario.sack_block_bytes),
-                syn: wire_bytes(scenario.syn_bytes + timestamp),
-                record: wire_bytes(scenario.int_bytes_per_hop),
+                header: scenario.packets.header_bytes + timestamp,
+                ack: wire_bytes(scenario.packets.ack_bytes + timestamp),
+                sack_block: wire_bytes(scenario.tcp.sack_block_bytes),
+                syn: wire_bytes(scenario.packets.syn_bytes + timestamp),
+                record: wire_bytes(scenario.telemetry.bytes_per_hop),
             },
-            handshake: scenario.handshake,
-            preconnected: scenario.preconnected,
-            late_binding: scenario.late_binding,
+            handshake: scenario.tcp.handshake,
+            preconnected: scenario.demand.preconnected,
+            late_binding: scenario.host.late_binding,
             syn_timeout: scenario.syn_timeout(),
-            queues_per_port: u16::try_from(scenario.queues_per_port)
+            queues_per_port: u16::try_from(scenario.queues.queues_per_port)
                 .expect("a valid scenario has at most 8 queues per port"),
-            ack_priority: AckPriority::of(scenario.ack_queue),
+            ack_priority: AckPriority::of(scenario.queues.ack_queue),
             turns: match topology.sprays() {
                 true => vec![0; topology.path_sets()],
                 false => Vec::new(),
@@ -168,9 +168,9 @@ impl<T: Topology> Hosts<T> {
             completed: 0,
             last_finish: Time::ZERO,
             pause_expiries: Vec::new(),
-            jitter: Jitter::new(Time::from_ns(scenario.host_jitter_ns), topology.hosts()),
+            jitter: Jitter::new(Time::from_ns(scenario.host.jitter_ns), topology.hosts()),
             nics: Nics::new::<T>(
-                scenario.host_queue,
+                scenario.host.queue,
                 scenario.hosts_alternate_classes(),
                 topology.hosts(),
             ),

@@ -109,17 +109,17 @@ impl SwitchSettings {
     pub(crate) fn new(scenario: &Scenario, ports: usize, capacity: u64) -> SwitchSettings {
         SwitchSettings {
             ports,
-            queues_per_port: scenario.queues_per_port as usize,
+            queues_per_port: scenario.queues.queues_per_port as usize,
             rate: scenario.rate(),
             capacity,
-            scale: scenario.buffer_bytes,
+            scale: scenario.network.buffer_bytes,
             outside_buffer: scenario.uncounted_packets(),
-            device_packets: scenario.device_fifo_packets,
+            device_packets: scenario.queues.device_fifo_packets,
             marking: MarkingRule::of(scenario),
             red: RedMarking::config(scenario),
             seed: 0,
-            scheduler: scenario.scheduler,
-            strict: scenario.strict_queues as usize,
+            scheduler: scenario.queues.scheduler,
+            strict: scenario.queues.strict as usize,
             quanta: scenario.quanta(),
         }
     }

@@ -98,11 +98,12 @@ pub struct CodeUnits {
 impl CodeUnits {
     /// The units of `scenario`, with β = B/N (paper, §IV-B) but at least 1.
     pub fn new(scenario: &Scenario) -> CodeUnits {
-        let beta = (scenario.buffer_bytes / u64::from(scenario.ports.max(1))).max(1);
-        let rate = u128::from(scenario.rate_bps.max(1));
+        let beta =
+            (scenario.network.buffer_bytes / u64::from(scenario.network.ports.max(1))).max(1);
+        let rate = u128::from(scenario.network.rate_bps.max(1));
         let drain_ns = (8_000_000_000 * u128::from(beta) + rate / 2) / rate;
         CodeUnits {
-            buffer_bytes: scenario.buffer_bytes,
+            buffer_bytes: scenario.network.buffer_bytes,
             beta,
             drain_ns: u64::try_from(drain_ns)
                 .map_or(UNIT_LIMIT - 1, |ns| ns.clamp(1, UNIT_LIMIT - 1)),

@@ -186,7 +186,7 @@ fn low_level_policy(
     // β = γ = B/N (paper, §IV-B).
     let beta = CodeUnits::new(at).beta;
     let policy = ControlledThreshold::new(at.port_count(), beta, beta, options.trigger)
-        .with_queues_per_port(at.queues_per_port as usize);
+        .with_queues_per_port(at.queues.queues_per_port as usize);
     let low_level = &options.low_level;
     Ok(match low_level.admits_by_dt() {
         true => policy,
@@ -204,7 +204,7 @@ fn controlled<T: ControlTopology, O: Observer>(
     let low_level = &options.low_level;
     let topology = T::for_trace(scenario, trace.seed)?;
     let make = |_, at: &Scenario| low_level_policy(at, options);
-    let capacity = |at: &Scenario| at.buffer_bytes;
+    let capacity = |at: &Scenario| at.network.buffer_bytes;
     let simulator = Simulator::in_network(scenario, trace, topology.clone(), capacity, make)?;
     let simulator = simulator.managed(low_level.policy().aqm(), scenario)?;
     let rates = BaseRates::new(scenario, trace, &topology, &options.objective);
@@ -271,16 +271,16 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
             lookahead: options.horizon_s.map(|horizon_s| {
                 let lookahead = Lookahead {
                     tau_s: options.tau_s,
-                    rate_bps: scenario.rate_bps as f64,
+                    rate_bps: scenario.network.rate_bps as f64,
                 };
                 (lookahead, horizon_s)
             }),
             base_rates,
             reference_interval_s: options.reference_interval_s,
-            latency: Time::from_us(scenario.decision_latency_us),
-            max_interval: Time::from_us(scenario.max_interval_us),
-            min_interval: Time::from_us(scenario.min_interval_us),
-            max_decisions: scenario.max_decisions,
+            latency: Time::from_us(scenario.control.decision_latency_us),
+            max_interval: Time::from_us(scenario.control.max_interval_us),
+            min_interval: Time::from_us(scenario.control.min_interval_us),
+            max_decisions: scenario.control.max_decisions,
             decisions: 0,
             intervals: Vec::new(),
             actions: ActionSet::of(&options.low_level),

@@ -142,7 +142,7 @@ impl BaseRates {
             let base = base.of(BaseFlow {
                 bytes: flow.size.max(1),
                 across: switch_of(flow.src) != switch_of(flow.dst),
-                connected: scenario.preconnected && flow.query >= 0,
+                connected: scenario.demand.preconnected && flow.query >= 0,
                 transport: scenario.transport_of(flow.query >= 0, second == Some(flow.kind)),
             });
             let weight = if flow.query >= 0 { 1.0 } else { of_others };

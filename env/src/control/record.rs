@@ -58,16 +58,22 @@ pub(super) fn header(
         line(key, &value);
     }
     line("trigger", options.trigger.name());
-    let latency = Time::from_us(scenario.decision_latency_us);
-    let max_interval = Time::from_us(scenario.max_interval_us);
+    let latency = Time::from_us(scenario.control.decision_latency_us);
+    let max_interval = Time::from_us(scenario.control.max_interval_us);
     for (key, value) in [
-        ("ports", u64::from(scenario.ports)),
-        ("queues_per_port", u64::from(scenario.queues_per_port)),
-        ("buffer_bytes", scenario.buffer_bytes),
-        ("rate_bps", scenario.rate_bps),
+        ("ports", u64::from(scenario.network.ports)),
+        (
+            "queues_per_port",
+            u64::from(scenario.queues.queues_per_port),
+        ),
+        ("buffer_bytes", scenario.network.buffer_bytes),
+        ("rate_bps", scenario.network.rate_bps),
         ("beta_bytes", units.beta),
         ("gamma_bytes", units.beta),
-        ("count_in_service", u64::from(scenario.count_in_service)),
+        (
+            "count_in_service",
+            u64::from(scenario.queues.count_in_service),
+        ),
         ("decision_latency_ps", latency.as_ps()),
         ("max_interval_ps", max_interval.as_ps()),
     ] {
@@ -110,13 +116,13 @@ impl EventLines {
     pub(super) fn new(scenario: &Scenario, low_level: &LowLevelPolicy) -> EventLines {
         let early = ActionSet::of(low_level).drops_early();
         let aqm = low_level.policy().aqm();
-        let queues_per_port = scenario.queues_per_port as usize;
+        let queues_per_port = scenario.queues.queues_per_port as usize;
         EventLines {
             text: String::new(),
             events: 0,
             decisions: 0,
             clock_ahead: scenario.propagation(),
-            count_in_service: scenario.count_in_service,
+            count_in_service: scenario.queues.count_in_service,
             early,
             from_front: early && aqm.is_some_and(|aqm| aqm.text("from") == Some("front")),
             marked: false,

@@ -165,7 +165,7 @@ impl<'a, P: Policy> Forwarder<'a, P> {
             plan,
             zero_ns,
             rate: scenario.rate(),
-            overhead: u64::from(scenario.overhead_bytes),
+            overhead: u64::from(scenario.packets.overhead_bytes),
             propagation: scenario.propagation(),
             lines: (0..ports).map(|_| Lines::default()).collect(),
             frames: Frames::default(),

@@ -48,7 +48,9 @@ impl Plan {
     ) -> Result<Plan, TestbedError> {
         scenario.validate().map_err(SimError::from)?;
         scenario.require_single().map_err(SimError::from)?;
-        trace.validate(scenario.ports).map_err(SimError::from)?;
+        trace
+            .validate(scenario.network.ports)
+            .map_err(SimError::from)?;
         let stack = stack(scenario, congestion)?;
         check(scenario, trace)?;
         let mut places: Vec<usize> = (0..trace.flows.len()).collect();
@@ -57,13 +59,13 @@ impl Plan {
         let mut by_port = vec![Vec::new(); scenario.port_count()];
         let plan = |host| HostPlan {
             host,
-            hosts: scenario.ports,
+            hosts: scenario.network.ports,
             processors: host_processors.to_vec(),
             stack: stack.clone(),
             sends: Vec::new(),
             receives: Vec::new(),
         };
-        let mut hosts: Vec<HostPlan> = (0..scenario.ports).map(plan).collect();
+        let mut hosts: Vec<HostPlan> = (0..scenario.network.ports).map(plan).collect();
         for (number, flow) in (0_u32..).zip(&flows) {
             let [from, to] = [flow.src, flow.dst].map(|host| host as usize);
             let ports: &mut Vec<u32> = &mut by_port[from];
@@ -106,27 +108,27 @@ impl Plan {
 fn check(scenario: &Scenario, trace: &Trace) -> Result<(), TestbedError> {
     let problem = if trace.flows.is_empty() {
         "the trace has no flows; needs at least one".to_owned()
-    } else if scenario.ports > MOST_HOSTS {
+    } else if scenario.network.ports > MOST_HOSTS {
         format!(
             "ports = {}: a host each; must be at most {MOST_HOSTS}",
-            scenario.ports
+            scenario.network.ports
         )
-    } else if !RATES.contains(&scenario.rate_bps) {
+    } else if !RATES.contains(&scenario.network.rate_bps) {
         format!(
             "rate_bps = {}: a program on one processor serves 1000000 to 1000000000; try \
              --set rate_bps=100000000",
-            scenario.rate_bps
+            scenario.network.rate_bps
         )
-    } else if scenario.min_rto_us < SMALLEST_RTO_US {
+    } else if scenario.tcp.min_rto_us < SMALLEST_RTO_US {
         format!(
             "min_rto_us = {}: the kernel counts timeouts in ticks of milliseconds; must be at least \
              {SMALLEST_RTO_US}",
-            scenario.min_rto_us
+            scenario.tcp.min_rto_us
         )
-    } else if scenario.decision_latency_us > 0 {
+    } else if scenario.control.decision_latency_us > 0 {
         format!(
             "decision_latency_us = {}: decisions take the time that they take; must be 0",
-            scenario.decision_latency_us
+            scenario.control.decision_latency_us
         )
     } else if let Some(flow) = trace.flows.iter().find(|flow| flow.src == flow.dst) {
         format!(
@@ -141,18 +143,22 @@ fn check(scenario: &Scenario, trace: &Trace) -> Result<(), TestbedError> {
 
 /// Returns the kernel's settings for a scenario.
 fn stack(scenario: &Scenario, congestion: Option<&str>) -> Result<Stack, TestbedError> {
-    let options = if scenario.timestamps { TIMESTAMPS } else { 0 };
-    let mtu = scenario.mss + TCP_IP + options;
-    if mtu > ETHERNET_MTU || scenario.mss < 536 {
+    let options = if scenario.tcp.timestamps {
+        TIMESTAMPS
+    } else {
+        0
+    };
+    let mtu = scenario.packets.mss + TCP_IP + options;
+    if mtu > ETHERNET_MTU || scenario.packets.mss < 536 {
         return Err(TestbedError::Input(format!(
             "mss = {}: {} with timestamps = {}; must be 536 to {}",
-            scenario.mss,
+            scenario.packets.mss,
             "segments have to fit into packets of 1500 bytes",
-            scenario.timestamps,
+            scenario.tcp.timestamps,
             ETHERNET_MTU - TCP_IP - options
         )));
     }
-    let name = match (congestion, scenario.transport) {
+    let name = match (congestion, scenario.transport.kind) {
         (Some(name), _) => name,
         (None, TransportKind::NewReno) => "reno",
         (None, TransportKind::Cubic | TransportKind::Linux) => "cubic",
@@ -179,16 +185,16 @@ fn stack(scenario: &Scenario, congestion: Option<&str>) -> Result<Stack, Testbed
     }
     Ok(Stack {
         congestion: name.to_owned(),
-        min_rto_ms: scenario.min_rto_us.div_ceil(1_000),
-        init_cwnd: scenario.init_cwnd,
+        min_rto_ms: scenario.tcp.min_rto_us.div_ceil(1_000),
+        init_cwnd: scenario.tcp.init_cwnd,
         mtu,
-        timestamps: scenario.timestamps,
-        sack: scenario.sack,
+        timestamps: scenario.tcp.timestamps,
+        sack: scenario.tcp.sack,
         ecn: scenario.uses_ecn(),
-        receive_buffer: match scenario.max_cwnd_bytes {
+        receive_buffer: match scenario.tcp.max_cwnd_bytes {
             0 => RECEIVE_BUFFER,
             bytes => bytes,
         },
-        rate_bps: scenario.rate_bps,
+        rate_bps: scenario.network.rate_bps,
     })
 }

@@ -450,7 +450,8 @@ impl<'a> Session<'a> {
                 .map(|&ns| f64::from(ns) * 1e-3)
                 .collect::<Vec<_>>()
         };
-        let packet = self.scenario.full_packet_bytes() + u64::from(self.scenario.overhead_bytes);
+        let packet =
+            self.scenario.full_packet_bytes() + u64::from(self.scenario.packets.overhead_bytes);
         let packet_us = self.scenario.rate().transmission_time(packet).as_secs_f64() * 1e6;
         let late_us = Quantiles::of(measured.late_ns.iter().flat_map(us).collect());
         let starts = self.plan.flows.iter().zip(&times.started);
@@ -519,8 +520,8 @@ impl<'a> Session<'a> {
 
 /// Returns the time of a SYN and its answer through the idle network.
 fn ideal_rtt_us(scenario: &Scenario) -> f64 {
-    let bytes = u64::from(scenario.syn_bytes) + u64::from(scenario.overhead_bytes);
-    let options = if scenario.timestamps { 12 } else { 0 };
+    let bytes = u64::from(scenario.packets.syn_bytes) + u64::from(scenario.packets.overhead_bytes);
+    let options = if scenario.tcp.timestamps { 12 } else { 0 };
     let line = scenario.rate().transmission_time(bytes + options) + scenario.propagation();
     4.0 * line.as_secs_f64() * 1e6
 }

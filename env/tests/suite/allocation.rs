@@ -17,7 +17,7 @@ const PACKET_BYTES: f64 = 32.0;
 
 /// `count` flows from all other hosts to the first ones, `gap` apart.
 fn flows(scenario: &Scenario, count: u64, size: u64, gap: Time) -> Trace {
-    let senders = u64::from(scenario.ports) - RECEIVERS;
+    let senders = u64::from(scenario.network.ports) - RECEIVERS;
     let flows = (0..count)
         .map(|id| FlowSpec {
             id,
@@ -46,11 +46,10 @@ fn steps(simulator: &mut Simulator, count: usize) {
 /// The window is capped so that queues have a largest size; in the default buffer all windows
 /// together still cause losses.
 fn capped() -> Scenario {
-    Scenario {
-        max_cwnd_bytes: 200_000,
-        min_rto_us: 10_000,
-        ..Scenario::default()
-    }
+    Scenario::default().with(|scenario| {
+        scenario.tcp.max_cwnd_bytes = 200_000;
+        scenario.tcp.min_rto_us = 10_000;
+    })
 }
 
 fn simulator(scenario: &Scenario, policy: &str) -> Simulator {
@@ -64,10 +63,9 @@ fn simulator(scenario: &Scenario, policy: &str) -> Simulator {
 #[test]
 fn packets_allocate_nothing() {
     for policy in ["st", "cs", "dt", "edt"] {
-        let scenario = Scenario {
-            buffer_bytes: 1_000_000_000,
-            ..capped()
-        };
+        let scenario = capped().with(|scenario| {
+            scenario.network.buffer_bytes = 1_000_000_000;
+        });
         let mut simulator = simulator(&scenario, policy);
         steps(&mut simulator, 500_000);
         let forwarded = simulator.packets_forwarded();
@@ -95,13 +93,12 @@ fn losses_allocate_next_to_nothing() {
 #[test]
 fn flows_that_come_and_lose_and_go_allocate_next_to_nothing() {
     for preset in ["ndt-16x1g", "ns3-16x1g"] {
-        let scenario = Scenario {
-            buffer_bytes: 60_000,
-            min_rto_us: 10_000,
-            ..Scenario::preset(preset).unwrap()
-        };
+        let scenario = Scenario::preset(preset).unwrap().with(|scenario| {
+            scenario.network.buffer_bytes = 60_000;
+            scenario.tcp.min_rto_us = 10_000;
+        });
         let gap = Time::from_us(250);
-        let senders = u64::from(scenario.ports) - RECEIVERS;
+        let senders = u64::from(scenario.network.ports) - RECEIVERS;
         let mut trace = flows(&scenario, 12_000, 100_000, gap);
         for flow in &mut trace.flows {
             let query = flow.id / senders;
@@ -128,14 +125,13 @@ fn flows_that_come_and_lose_and_go_allocate_next_to_nothing() {
 /// Runs so many flows that never end, all of them active, without loss, each with one packet in the network. Returns
 /// the bytes that the simulation takes from the heap apart from those packets.
 fn bytes_of_active_flows(preset: &str, count: u64) -> f64 {
-    let mut scenario = Scenario {
-        buffer_bytes: 1_000_000_000,
-        init_cwnd: 1,
-        min_rto_us: 100_000_000,
-        handshake: false,
-        ..Scenario::preset(preset).unwrap()
-    };
-    scenario.max_cwnd_bytes = u64::from(scenario.mss);
+    let mut scenario = Scenario::preset(preset).unwrap().with(|scenario| {
+        scenario.network.buffer_bytes = 1_000_000_000;
+        scenario.tcp.init_cwnd = 1;
+        scenario.tcp.min_rto_us = 100_000_000;
+        scenario.tcp.handshake = false;
+    });
+    scenario.tcp.max_cwnd_bytes = u64::from(scenario.packets.mss);
     let trace = flows(&scenario, count, Trace::MAX_SIZE, Time::from_ns(997));
     let mut simulator = None;
     let heap = measure(|| {

@@ -74,8 +74,9 @@ mod tests {
         let of = |preset: &str| ports_of(&Scenario::preset(preset).unwrap());
         assert_eq!(of("ndt-16x1g"), BTreeSet::from([16]));
         let scenario = Scenario::preset("leafspine-4x4").unwrap();
-        let leaf = scenario.hosts_per_leaf + scenario.spines * scenario.links_per_pair;
-        let spine = scenario.leaves * scenario.links_per_pair;
+        let leaf = scenario.network.hosts_per_leaf
+            + scenario.network.spines * scenario.network.links_per_pair;
+        let spine = scenario.network.leaves * scenario.network.links_per_pair;
         let expected = [leaf, spine].map(|ports| ports as usize);
         assert_eq!(ports_of(&scenario), BTreeSet::from(expected));
     }

@@ -56,7 +56,7 @@ impl Watched {
         Watched {
             observations: Observations {
                 ports: scenario.port_count(),
-                busy_from: single(packet / scenario.buffer_bytes as f64),
+                busy_from: single(packet / scenario.network.buffer_bytes as f64),
                 values: Vec::new(),
             },
             decisions: 0,

@@ -73,7 +73,7 @@ pub(super) fn outcome(scenario: &Scenario, trace: &Trace, sharing: Sharing) -> O
                     hosts + index(u64::from(flow.dst)),
                 ],
                 start: start.as_secs_f64(),
-                left: wire_bits(scenario, flow.size) / scenario.rate_bps as f64,
+                left: wire_bits(scenario, flow.size) / scenario.network.rate_bps as f64,
                 rate: 0.0,
             });
         }
@@ -107,9 +107,9 @@ pub(super) fn outcome(scenario: &Scenario, trace: &Trace, sharing: Sharing) -> O
 }
 
 fn wire_bits(scenario: &Scenario, size: u64) -> f64 {
-    let packets = size.div_ceil(u64::from(scenario.mss)) as f64;
-    let full = scenario.full_packet_bytes() + u64::from(scenario.overhead_bytes);
-    let headers = full - u64::from(scenario.mss);
+    let packets = size.div_ceil(u64::from(scenario.packets.mss)) as f64;
+    let full = scenario.full_packet_bytes() + u64::from(scenario.packets.overhead_bytes);
+    let headers = full - u64::from(scenario.packets.mss);
     8.0 * (size as f64 + packets * headers as f64)
 }
 
@@ -261,12 +261,14 @@ mod tests {
     fn headers_and_latency_count() {
         let mut scenario = Scenario::default();
         scenario.set("overhead_bytes=0").unwrap();
-        assert!(!scenario.timestamps);
-        let bits = wire_bits(&scenario, 2 * u64::from(scenario.mss) + 1);
-        let bytes = 2 * u64::from(scenario.mss) + 1 + 3 * u64::from(scenario.header_bytes);
+        assert!(!scenario.tcp.timestamps);
+        let bits = wire_bits(&scenario, 2 * u64::from(scenario.packets.mss) + 1);
+        let bytes =
+            2 * u64::from(scenario.packets.mss) + 1 + 3 * u64::from(scenario.packets.header_bytes);
         assert_eq!(bits, 8.0 * bytes as f64);
         let alone = outcome(&scenario, &trace(&[(0, 1, 0, 1)]), Sharing::Fair).unwrap();
-        let wire = 8e3 * (1.0 + f64::from(scenario.header_bytes)) / scenario.rate_bps as f64;
+        let wire = 8e3 * (1.0 + f64::from(scenario.packets.header_bytes))
+            / scenario.network.rate_bps as f64;
         let latency = 2e3 * scenario.propagation().as_secs_f64();
         assert!((alone.mean_fct_ms - wire - latency).abs() < 1e-9);
         assert!((alone.goodput_bps / (8e3 / (wire + latency)) - 1.0).abs() < 1e-9);

@@ -105,12 +105,11 @@ impl<'a> Search<'a> {
         horizon_us: u64,
     ) -> Search<'a> {
         Search {
-            scenario: Scenario {
-                max_interval_us: step_us,
-                decision_latency_us: 0,
-                max_decisions: 0,
-                ..scenario.clone()
-            },
+            scenario: scenario.clone().with(|scenario| {
+                scenario.control.max_interval_us = step_us;
+                scenario.control.decision_latency_us = 0;
+                scenario.control.max_decisions = 0;
+            }),
             low_level,
             name: low_level.to_string(),
             horizon: horizon_us.div_ceil(step_us).max(1),

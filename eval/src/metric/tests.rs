@@ -76,10 +76,9 @@ fn the_number_of_threads_changes_nothing() {
 /// second waits for it, and the third is lost and sent again after the timeout of 200 ms.
 #[test]
 fn the_metrics_of_three_segments_and_a_loss() {
-    let scenario = Scenario {
-        buffer_bytes: 2 * 1_518,
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.network.buffer_bytes = 2 * 1_518;
+    });
     let sharing: PolicySpec = "cs".parse().unwrap();
     let trace = trace(&[(1, 0), (2, 0), (3, 0)]);
     let mut simulator = sharing.simulator(&scenario, &trace).unwrap();

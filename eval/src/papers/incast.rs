@@ -56,7 +56,7 @@ pub fn floor_ms(scenario: &Scenario, trace: &Trace) -> Option<f64> {
         *queries.entry(flow.query).or_default() += wire_bytes(scenario, flow);
     }
     let bytes = *queries.values().max()?;
-    let line_s = 8.0 * bytes as f64 / scenario.rate_bps as f64;
+    let line_s = 8.0 * bytes as f64 / scenario.network.rate_bps as f64;
     let first_hop = scenario
         .rate()
         .transmission_time(scenario.full_packet_bytes());
@@ -75,7 +75,7 @@ pub fn largest_query_ms<'a>(
         *queries.entry(flow.query).or_default() += wire_bytes(scenario, flow);
     }
     let bytes = *queries.values().max()?;
-    let line_s = 8.0 * bytes as f64 / scenario.rate_bps as f64;
+    let line_s = 8.0 * bytes as f64 / scenario.network.rate_bps as f64;
     Some(1e3 * line_s + scenario.base_rtt().as_ms_f64())
 }
 
@@ -93,8 +93,8 @@ pub fn beyond_with_unfinished<'a>(
 }
 
 fn wire_bytes(scenario: &Scenario, flow: &FlowSpec) -> u64 {
-    let packets = flow.size.div_ceil(u64::from(scenario.mss));
-    flow.size + packets * u64::from(scenario.header_bytes + scenario.overhead_bytes)
+    let packets = flow.size.div_ceil(u64::from(scenario.packets.mss));
+    flow.size + packets * u64::from(scenario.packets.header_bytes + scenario.packets.overhead_bytes)
 }
 
 /// Returns the number of in-cast flows that took longer than `timeout_ms`, and of all that finished.

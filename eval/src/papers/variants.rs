@@ -179,10 +179,9 @@ mod tests {
             }
         }
         let ns3 = Scenario::preset("ns3-16x1g").unwrap();
-        let same = Scenario {
-            name: ns3.name.clone(),
-            ..NS3.of(&Scenario::default()).unwrap()
-        };
+        let same = NS3.of(&Scenario::default()).unwrap().with(|scenario| {
+            scenario.name = ns3.name.clone();
+        });
         assert_eq!(same, ns3);
     }
 }

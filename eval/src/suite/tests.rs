@@ -144,16 +144,12 @@ fn every_cell_is_a_scenario_of_its_own() {
 
 #[test]
 fn a_small_suite_runs() {
-    let scenario = Scenario {
-        flows: RangeU32::new(20, 20),
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.traffic.flows = RangeU32::new(20, 20);
+    });
     let cell = Cell {
         title: "small buffer",
-        scenario: Scenario {
-            buffer_bytes: 100_000,
-            ..scenario.clone()
-        },
+        scenario: (scenario.clone()).with(|scenario| scenario.network.buffer_bytes = 100_000),
         tuned: Some("st".parse().unwrap()),
     };
     let mut config = SuiteConfig {
@@ -189,7 +185,7 @@ fn a_small_suite_runs() {
     };
     let simulations: Vec<usize> = vec![0, 0];
     assert_eq!(again(&config), (suite, simulations));
-    config.cells[0].scenario.buffer_bytes += 1;
+    config.cells[0].scenario.network.buffer_bytes += 1;
     assert_eq!(again(&config).1, [0, 12]);
     config.revision = "abd".to_owned();
     assert_eq!(again(&config).1, [4, 12]);

@@ -146,12 +146,11 @@ impl Stored {
                 source,
             }
         })?;
-        let as_long = Scenario {
-            warmup_ms: scenario.warmup_ms,
-            measure_ms: scenario.measure_ms,
-            drain_ms: scenario.drain_ms,
-            ..stored.clone()
-        };
+        let as_long = stored.clone().with(|changed| {
+            changed.demand.warmup_ms = scenario.demand.warmup_ms;
+            changed.demand.measure_ms = scenario.demand.measure_ms;
+            changed.demand.drain_ms = scenario.demand.drain_ms;
+        });
         Ok(match stored == *scenario {
             true => Some(Fit::Exact),
             false => (as_long == *scenario).then_some(Fit::OtherDuration),
@@ -237,15 +236,13 @@ mod tests {
         let scenario = Scenario::default();
         let stored = Stored::new(&scenario);
         assert_eq!(stored.fit(&scenario, "f").unwrap(), Some(Fit::Exact));
-        let longer = Scenario {
-            measure_ms: 10_000,
-            ..scenario.clone()
-        };
+        let longer = scenario.clone().with(|scenario| {
+            scenario.demand.measure_ms = 10_000;
+        });
         assert_eq!(stored.fit(&longer, "f").unwrap(), Some(Fit::OtherDuration));
-        let other = Scenario {
-            min_rto_us: 10_000,
-            ..longer
-        };
+        let other = longer.with(|scenario| {
+            scenario.tcp.min_rto_us = 10_000;
+        });
         assert_eq!(stored.fit(&other, "f").unwrap(), None);
     }
 

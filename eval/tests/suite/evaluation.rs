@@ -14,15 +14,14 @@ use bufgym_sim::scenario::{RangeU32, Scenario};
 
 /// Returns a scenario whose traffic fits a test and still drops: many senders to few ports, a small buffer.
 fn scenario() -> Scenario {
-    Scenario {
-        name: "small".to_string(),
-        ports: 8,
-        buffer_bytes: 200_000,
-        flows: RangeU32::new(30, 60),
-        active_ports: RangeU32::new(2, 4),
-        incast_degree: RangeU32::new(3, 7),
-        ..Scenario::default()
-    }
+    Scenario::default().with(|scenario| {
+        scenario.name = "small".to_string();
+        scenario.network.ports = 8;
+        scenario.network.buffer_bytes = 200_000;
+        scenario.traffic.flows = RangeU32::new(30, 60);
+        scenario.traffic.active_ports = RangeU32::new(2, 4);
+        scenario.traffic.incast_degree = RangeU32::new(3, 7);
+    })
 }
 
 fn entrants() -> Vec<Entrant> {
@@ -167,7 +166,7 @@ fn progress_counts_every_simulation_once() {
 #[test]
 fn flows_that_do_not_finish_fail_their_trace_visibly() {
     let mut config = config(2);
-    config.scenario.max_simulated_ms = 1;
+    config.scenario.control.max_simulated_ms = 1;
     let evaluation = run(&config);
     assert_eq!(evaluation.failures().count(), evaluation.results.len());
     assert!(

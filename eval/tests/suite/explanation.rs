@@ -14,15 +14,14 @@ use bufgym_sim::scenario::{RangeU32, Scenario};
 fn config(traces: u64) -> ExplainConfig {
     let actor = FastActor::new(&ActorWeights::random(&mut rng::stream(1, "test actor", 0)));
     ExplainConfig {
-        scenario: Scenario {
-            name: "small".to_owned(),
-            ports: 6,
-            buffer_bytes: 150_000,
-            flows: RangeU32::new(30, 50),
-            active_ports: RangeU32::new(2, 3),
-            incast_degree: RangeU32::new(3, 5),
-            ..Scenario::default()
-        },
+        scenario: Scenario::default().with(|scenario| {
+            scenario.name = "small".to_owned();
+            scenario.network.ports = 6;
+            scenario.network.buffer_bytes = 150_000;
+            scenario.traffic.flows = RangeU32::new(30, 50);
+            scenario.traffic.active_ports = RangeU32::new(2, 3);
+            scenario.traffic.incast_degree = RangeU32::new(3, 5);
+        }),
         entrant: Entrant::learned("ndt:untrained", actor, "random weights"),
         traces,
         seed: 3,
@@ -129,7 +128,7 @@ fn a_rule_and_a_policy_without_decisions_have_nothing_to_explain() {
     let refused = explain(&rule, &|_| {}).unwrap_err();
     assert!(matches!(&refused, ExplainError::NotLearned(name) if name == "dt:alpha=8"));
     let mut quiet = config(1);
-    quiet.scenario.buffer_bytes = 1_000_000_000;
+    quiet.scenario.network.buffer_bytes = 1_000_000_000;
     let refused = explain(&quiet, &|_| {}).unwrap_err();
     assert!(matches!(refused, ExplainError::NoDecisions(1)), "{refused}");
 }

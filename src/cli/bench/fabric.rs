@@ -121,11 +121,7 @@ impl Load {
     }
 
     fn switches(&self) -> u64 {
-        let Scenario { leaves, spines, .. } = self.scenario;
-        match self.scenario.is_fabric() {
-            true => u64::from(leaves) + u64::from(spines),
-            false => 1,
-        }
+        self.scenario.ports_by_switch().len() as u64
     }
 
     fn json(&self, single: &[f64]) -> Value {
@@ -136,7 +132,7 @@ impl Load {
             peak_bytes,
         } = self.counts;
         json!({
-            "hosts": self.scenario.ports,
+            "hosts": self.scenario.network.ports,
             "switches": self.switches(),
             "ns_per_packet": self.ns(),
             "packets_per_s": 1e9 / self.ns(),
@@ -157,7 +153,7 @@ impl Load {
         format!(
             "{:<16}{:>7}{:>10}{:>11.1}{:>14.2}{:>9.2}{:>13.2}{:>9}",
             self.name,
-            self.scenario.ports,
+            self.scenario.network.ports,
             self.switches(),
             self.ns(),
             1e3 / self.ns(),

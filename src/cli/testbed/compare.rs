@@ -298,10 +298,9 @@ fn predict_all(
     let median = stats::nearest_rank(&extra, 0.5).unwrap_or(0.0);
     // Four links make a round trip.
     let per_link_ns = bufgym::sim::convert::floor_u64((median * 1e3 / 4.0).max(0.0));
-    let scenario = Scenario {
-        propagation_ns: scenario.propagation_ns + per_link_ns,
-        ..scenario.clone()
-    };
+    let scenario = scenario.clone().with(|changed| {
+        changed.network.propagation_ns = scenario.network.propagation_ns + per_link_ns;
+    });
     let of = |entrant: &Entrant| {
         let runs = traces
             .iter()
@@ -310,7 +309,7 @@ fn predict_all(
         times.collect::<Result<Vec<_>, _>>().or_bad_input()
     };
     Ok(Predicted {
-        propagation_ns: scenario.propagation_ns,
+        propagation_ns: scenario.network.propagation_ns,
         times: entrants.iter().map(of).collect::<CliResult<_>>()?,
     })
 }
@@ -400,9 +399,9 @@ impl Comparison {
         Ok(Comparison {
             json: json!({
                 "scenario": scenario.name,
-                "rate_bps": scenario.rate_bps,
-                "buffer_bytes": scenario.buffer_bytes,
-                "propagation_ns": scenario.propagation_ns,
+                "rate_bps": scenario.network.rate_bps,
+                "buffer_bytes": scenario.network.buffer_bytes,
+                "propagation_ns": scenario.network.propagation_ns,
                 "simulated_propagation_ns": predicted.propagation_ns,
                 "policies": agreement.rows,
                 "kendall": agreement.kendall,
@@ -480,10 +479,10 @@ fn render(
          | policy | testbed ms | simulator ms | error | ratio to dt, testbed | simulator |\n\
          |---|--:|--:|--:|--:|--:|\n",
         visible(&scenario.name),
-        scenario.ports,
-        scenario.rate_bps as f64 * 1e-6,
-        scenario.buffer_bytes,
-        scenario.propagation_ns as f64 * 1e-3,
+        scenario.network.ports,
+        scenario.network.rate_bps as f64 * 1e-6,
+        scenario.network.buffer_bytes,
+        scenario.network.propagation_ns as f64 * 1e-3,
         predicted.propagation_ns as f64 * 1e-3,
     );
     let mut close = 0;

@@ -41,7 +41,8 @@ pub struct Data {
 
 /// Returns the least bytes of a trace's arrivals, on average over the traces of the scenario.
 pub fn arrivals_memory(scenario: &Scenario) -> u64 {
-    let packets = scenario.mean_over_sizes(|size| size.div_ceil(u64::from(scenario.mss)) as f64);
+    let packets =
+        scenario.mean_over_sizes(|size| size.div_ceil(u64::from(scenario.packets.mss)) as f64);
     let bytes = packets * scenario.mean_flows() as f64 * size_of::<Arrival>() as f64;
     // Across leaves a packet arrives at three switches, and so does its acknowledgement.
     let switches = if scenario.is_fabric() { 6.0 } else { 1.0 };
@@ -73,7 +74,7 @@ pub fn record_network(scenario: &Scenario, seed: u64, traces: u64) -> Result<[Da
         .map(|index| record_switches(scenario, trace_seed(Split::Train, seed, index)))
         .collect();
     let Parts { train, test } = split(recorded?);
-    let leaves = scenario.leaves as usize;
+    let leaves = scenario.network.leaves as usize;
     let [leaves_train, spines_train] = by_kind(train, leaves);
     let [leaves_test, spines_test] = by_kind(test, leaves);
     Ok([
@@ -114,7 +115,7 @@ fn split<T>(mut train: Vec<T>) -> Parts<T> {
 fn record_switches(scenario: &Scenario, seed: u64) -> Result<Vec<Vec<Arrival>>, SimError> {
     let trace = traffic::generate(scenario, seed);
     let topology = LeafSpine::of(scenario, trace.seed);
-    let capacity = |at: &Scenario| at.buffer_bytes;
+    let capacity = |at: &Scenario| at.network.buffer_bytes;
     let policy = |_, _: &Scenario| Ok(LongestQueueDrop);
     let simulator = Simulator::in_network(scenario, &trace, topology, capacity, policy)?;
     let mut simulator = simulator.observed(NetworkRecorder::new(scenario));
@@ -143,7 +144,7 @@ struct ArrivalRecorder {
 
 impl ArrivalRecorder {
     fn new(scenario: &Scenario) -> ArrivalRecorder {
-        let queues = scenario.port_count() * scenario.queues_per_port as usize;
+        let queues = scenario.port_count() * scenario.queues.queues_per_port as usize;
         ArrivalRecorder {
             averages: Averages::new(scenario),
             arrivals: Vec::new(),
@@ -201,9 +202,11 @@ impl NetworkRecorder {
             let recorder = ArrivalRecorder::new(&scenario.at_switch(tier));
             std::iter::repeat_n(recorder, count as usize)
         };
-        let leaves = of(Tier::Leaf, scenario.leaves);
+        let leaves = of(Tier::Leaf, scenario.network.leaves);
         NetworkRecorder {
-            switches: leaves.chain(of(Tier::Spine, scenario.spines)).collect(),
+            switches: leaves
+                .chain(of(Tier::Spine, scenario.network.spines))
+                .collect(),
         }
     }
 }

@@ -67,7 +67,7 @@ impl Scores {
 }
 
 fn error_score(forest: &Forest, traces: &[Vec<Arrival>], scenario: &Scenario) -> Option<f64> {
-    if scenario.queues_per_port > 1 {
+    if scenario.queues.queues_per_port > 1 {
         return None;
     }
     let ports = scenario.port_count();
@@ -89,7 +89,7 @@ fn transmitted<'a, P: Policy>(
     policy: P,
     arrivals: impl Iterator<Item = &'a Arrival>,
 ) -> u64 {
-    let (ports, bytes) = (scenario.port_count(), scenario.buffer_bytes);
+    let (ports, bytes) = (scenario.port_count(), scenario.network.buffer_bytes);
     let mut switch = OpenLoop::new(ports, bytes, scenario.rate(), policy);
     for arrival in arrivals {
         switch.arrive(arrival.at, arrival.queue as usize, u64::from(arrival.bytes));

@@ -4,11 +4,10 @@ use super::*;
 
 /// Returns small traces in a buffer that is too small for DT's caution.
 fn config(policy: &str, simulations: u64) -> TuneConfig {
-    let scenario = Scenario {
-        flows: RangeU32::new(30, 50),
-        buffer_bytes: 300_000,
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.traffic.flows = RangeU32::new(30, 50);
+        scenario.network.buffer_bytes = 300_000;
+    });
     TuneConfig {
         simulations,
         ..TuneConfig::new(scenario, policy.parse().unwrap(), 1)

@@ -735,10 +735,9 @@ fn bad_input_is_refused_before_anything_is_written() {
     assert!(error.to_string().contains("--force") && error.is_bad_input());
     let other = ResumeOptions {
         expected: Expected {
-            scenario: Some(Scenario {
-                name: "other".into(),
-                ..Scenario::default()
-            }),
+            scenario: Some(Scenario::default().with(|scenario| {
+                scenario.name = "other".into();
+            })),
             ..Expected::default()
         },
         ..ResumeOptions::default()

@@ -99,10 +99,9 @@ fn a_linear_rule_is_found_as_in_one_process() {
 #[test]
 fn a_policy_that_does_not_fit_is_bad_input_on_hosts_too() {
     let invalid = LinearConfig::new(
-        Scenario {
-            ports: 1,
-            ..scenario()
-        },
+        scenario().with(|scenario| {
+            scenario.network.ports = 1;
+        }),
         5,
     );
     let refused = with_hosts(u64::MAX, |cluster| {

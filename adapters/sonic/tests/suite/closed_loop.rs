@@ -5,7 +5,6 @@ use std::time::Duration;
 use bufgym_env::control::{
     ControlEnv, ControlOptions, Controller as _, FEATURES, HISTORY, StopReason, TriggerMode,
 };
-use bufgym_sim::scenario::Scenario;
 use bufgym_sim::units::Time;
 use bufgym_sonic::counters::Source;
 use bufgym_sonic::simulated::SimulatedSwitch;
@@ -70,10 +69,9 @@ fn the_agent_does_what_the_control_of_the_simulator_does() {
         return;
     };
     let (scenario, trace) = crowded();
-    let fixed = Scenario {
-        max_interval_us: 1_000 * INTERVAL_MS,
-        ..scenario
-    };
+    let fixed = scenario.with(|scenario| {
+        scenario.control.max_interval_us = 1_000 * INTERVAL_MS;
+    });
     let options = ControlOptions {
         trigger: TriggerMode::FixedInterval,
         ..ControlOptions::default()

@@ -41,16 +41,15 @@ impl Load {
 
     /// Returns a simulation in which every flow has sent and the queues have settled.
     pub fn simulator(self) -> Simulator {
-        let mut scenario = Scenario {
-            ports: self.ports,
-            buffer_bytes: 1_000_000_000,
-            init_cwnd: self.window,
-            min_rto_us: 1_000_000,
-            ..Scenario::default()
-        };
-        scenario.max_cwnd_bytes = u64::from(self.window * scenario.mss);
-        scenario.active_ports.max = self.ports;
-        scenario.incast_degree.max = self.ports - 1;
+        let mut scenario = Scenario::default().with(|scenario| {
+            scenario.network.ports = self.ports;
+            scenario.network.buffer_bytes = 1_000_000_000;
+            scenario.tcp.init_cwnd = self.window;
+            scenario.tcp.min_rto_us = 1_000_000;
+        });
+        scenario.tcp.max_cwnd_bytes = u64::from(self.window * scenario.packets.mss);
+        scenario.traffic.active_ports.max = self.ports;
+        scenario.traffic.incast_degree.max = self.ports - 1;
         let mut simulator = PolicySpec::baseline()
             .simulator(&scenario, &self.trace())
             .expect("the load fits the switch");

@@ -44,14 +44,14 @@ pub(super) struct Extra {
 
 impl Style {
     pub(super) fn of(scenario: &Scenario) -> Style {
-        let window = match scenario.max_cwnd_bytes {
+        let window = match scenario.tcp.max_cwnd_bytes {
             0 => u64::MAX,
             bytes => bytes >> WINDOW_SHIFT,
         };
         Style {
-            mss: u16::try_from(scenario.mss).unwrap_or(u16::MAX),
-            timestamps: scenario.timestamps,
-            sack: scenario.sack,
+            mss: u16::try_from(scenario.packets.mss).unwrap_or(u16::MAX),
+            timestamps: scenario.tcp.timestamps,
+            sack: scenario.tcp.sack,
             ecn: scenario.uses_ecn(),
             window: u16::try_from(window).unwrap_or(u16::MAX),
         }
@@ -210,17 +210,17 @@ mod tests {
         // Ethernet counts its check sequence of four bytes.
         let on_wire = |packet: &Crossing| written(&scenario, packet).len() as u64 + 4;
         let full = Crossing {
-            payload: scenario.mss,
+            payload: scenario.packets.mss,
             ..crossing(SegmentKind::Data)
         };
         assert_eq!(on_wire(&full), scenario.full_packet_bytes());
         assert_eq!(
             on_wire(&crossing(SegmentKind::Ack)),
-            u64::from(scenario.ack_bytes) + 12
+            u64::from(scenario.packets.ack_bytes) + 12
         );
         assert_eq!(
             on_wire(&crossing(SegmentKind::Syn)),
-            u64::from(scenario.syn_bytes) + 12
+            u64::from(scenario.packets.syn_bytes) + 12
         );
     }
 
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(options, [Noop, Noop, Timestamp(3, 4), Noop, Noop, blocks]);
         assert_eq!(
             bytes.len() as u64 + 4,
-            u64::from(scenario.ack_bytes) + 12 + 2 * 10
+            u64::from(scenario.packets.ack_bytes) + 12 + 2 * 10
         );
     }
 }

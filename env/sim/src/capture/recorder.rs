@@ -53,7 +53,7 @@ impl<'a> SwitchCapture<'a> {
     ) -> Result<SwitchCapture<'a>, SimError> {
         scenario.validate()?;
         scenario.require_single()?;
-        trace.validate(scenario.ports)?;
+        trace.validate(scenario.network.ports)?;
         check(scenario)?;
         let mut flows: Vec<_> = trace.flows.iter().collect();
         flows.sort_by_key(|flow| flow.start);
@@ -114,10 +114,10 @@ impl<'a> SwitchCapture<'a> {
 fn check(scenario: &Scenario) -> Result<(), SimError> {
     let problem = if scenario.has_rdma() || scenario.has_lossless() {
         "a capture is of TCP over Ethernet; this scenario has RDMA or lossless packets".to_owned()
-    } else if scenario.mss > MOST_PAYLOAD {
+    } else if scenario.packets.mss > MOST_PAYLOAD {
         format!(
             "mss = {}: a packet of IPv4 has room for {MOST_PAYLOAD} bytes; a capture needs at most that",
-            scenario.mss
+            scenario.packets.mss
         )
     } else {
         return Ok(());

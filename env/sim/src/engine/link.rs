@@ -64,9 +64,9 @@ pub struct Links {
 
 impl Links {
     pub(crate) fn new(scenario: &Scenario) -> Links {
-        let overhead_bytes = u64::from(scenario.overhead_bytes);
-        let data_bytes = scenario.full_packet_bytes_of(scenario.transport);
-        let ack_bytes = scenario.ack_bytes_of(scenario.transport);
+        let overhead_bytes = u64::from(scenario.packets.overhead_bytes);
+        let data_bytes = scenario.full_packet_bytes_of(scenario.transport.kind);
+        let ack_bytes = scenario.ack_bytes_of(scenario.transport.kind);
         let common_bytes = [data_bytes, u64::from(ack_bytes)].map(wire_bytes);
         let speed = |(rate, delay): (Rate, Time)| Speed {
             rate,

@@ -326,8 +326,8 @@ impl Routing {
     /// Returns the choice of a scenario; `seed` is that of its trace, so that paths are the same for every policy.
     pub(crate) fn of(scenario: &Scenario, seed: u64) -> Routing {
         Routing {
-            ecmp: scenario.ecmp,
-            salt: scenario.ecmp_salt,
+            ecmp: scenario.network.ecmp,
+            salt: scenario.network.ecmp_salt,
             seed,
         }
     }
@@ -381,10 +381,10 @@ impl LeafSpine {
     /// policy.
     pub fn of(scenario: &Scenario, seed: u64) -> LeafSpine {
         LeafSpine {
-            leaves: scenario.leaves as usize,
-            hosts_per_leaf: scenario.hosts_per_leaf as usize,
-            spines: scenario.spines as usize,
-            links_per_pair: scenario.links_per_pair as usize,
+            leaves: scenario.network.leaves as usize,
+            hosts_per_leaf: scenario.network.hosts_per_leaf as usize,
+            spines: scenario.network.spines as usize,
+            links_per_pair: scenario.network.links_per_pair as usize,
             routing: Routing::of(scenario, seed),
         }
     }

@@ -38,8 +38,9 @@ impl Rdma {
         Rdma {
             headers: kinds.map(|kind| scenario.rdma_headers(kind)),
             acks: kinds.map(|kind| wire_bytes(scenario.ack_bytes_of(kind))),
-            ends_with_ack: scenario.fct == FlowEnd::LastAck,
-            ack_flags: Flags::default().with_control(scenario.ack_priority == AckClass::Control),
+            ends_with_ack: scenario.rdma.fct == FlowEnd::LastAck,
+            ack_flags: Flags::default()
+                .with_control(scenario.rdma.ack_priority == AckClass::Control),
             on_line: vec![NO_FLOW; hosts].into_boxed_slice(),
         }
     }

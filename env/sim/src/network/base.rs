@@ -53,19 +53,21 @@ struct Reverie {
 
 impl Reverie {
     fn new(scenario: &Scenario) -> Reverie {
-        let payload = scenario.rate().transmission_time(u64::from(scenario.mss));
+        let payload = scenario
+            .rate()
+            .transmission_time(u64::from(scenario.packets.mss));
         let links = match scenario.is_fabric() {
             true => 4,
             false => 2,
         };
         let from_topology = links * (2 * scenario.propagation().0 + payload.0);
         Reverie {
-            round_trip: match scenario.base_rtt_ns {
+            round_trip: match scenario.network.base_rtt_ns {
                 0 => Time(from_topology),
                 ns => Time::from_ns(ns),
             },
-            mss: u64::from(scenario.mss),
-            rdma_header: u64::from(scenario.rdma_header_bytes),
+            mss: u64::from(scenario.packets.mss),
+            rdma_header: u64::from(scenario.rdma.header_bytes),
             rate: scenario.rate(),
         }
     }
@@ -84,7 +86,7 @@ impl BaseTime {
     /// Prepares the base times for flows of `scenario`.
     pub fn new(scenario: &Scenario) -> BaseTime {
         BaseTime {
-            base: scenario.slowdown_base,
+            base: scenario.traffic.slowdown_base,
             alone: IsolatedFlow::new(scenario),
             pipeline: Pipeline::new(scenario),
             round_trip: match scenario.is_fabric() {
@@ -161,24 +163,25 @@ struct Pipeline {
 
 impl Pipeline {
     fn new(scenario: &Scenario) -> Pipeline {
-        let extra = u64::from(scenario.timestamp_bytes() + scenario.overhead_bytes);
+        let extra = u64::from(scenario.timestamp_bytes() + scenario.packets.overhead_bytes);
         Pipeline {
-            mss: u64::from(scenario.mss),
-            header: u64::from(scenario.header_bytes) + extra,
+            mss: u64::from(scenario.packets.mss),
+            header: u64::from(scenario.packets.header_bytes) + extra,
             rdma_headers: [TransportKind::Dcqcn, TransportKind::PowerTcpRdma]
-                .map(|kind| scenario.rdma_headers(kind) + scenario.overhead_bytes)
+                .map(|kind| scenario.rdma_headers(kind) + scenario.packets.overhead_bytes)
                 .map(u64::from),
-            ack: u64::from(scenario.ack_bytes) + extra,
-            syn: u64::from(scenario.syn_bytes) + extra,
-            handshake: scenario.handshake,
+            ack: u64::from(scenario.packets.ack_bytes) + extra,
+            syn: u64::from(scenario.packets.syn_bytes) + extra,
+            handshake: scenario.tcp.handshake,
             propagation: scenario.propagation(),
             host: scenario.rate(),
             fabric: scenario.fabric_rate(),
-            parallel: match scenario.ecmp {
+            parallel: match scenario.network.ecmp {
                 Ecmp::Spray => scenario.uplinks(),
                 Ecmp::Hash | Ecmp::DstMod | Ecmp::FlowMod => 1,
             },
-            overtakes: scenario.control_class || scenario.ack_queue != AckQueue::OfFlow,
+            overtakes: scenario.lossless.control_class
+                || scenario.queues.ack_queue != AckQueue::OfFlow,
         }
     }
 
@@ -336,7 +339,7 @@ mod tests {
             bytes,
             across,
             connected,
-            transport: scenario.transport,
+            transport: scenario.transport.kind,
         })
     }
 

@@ -122,7 +122,7 @@ impl<P: Policy> ExternalSwitch<P> {
             packets,
             recorders,
             rate: scenario.rate(),
-            overhead: u64::from(scenario.overhead_bytes),
+            overhead: u64::from(scenario.packets.overhead_bytes),
             serving: vec![None; ports],
             now: Time::ZERO,
         })
@@ -348,9 +348,9 @@ pub fn measured_flow(base: &BaseTime, spec: FlowSpec, finish: Option<Time>) -> F
 fn check(scenario: &Scenario) -> Result<(), SimError> {
     let problem = if scenario.has_lossless() {
         "lossless_priorities: hosts do not stop at pause frames; must be empty"
-    } else if scenario.queues_per_port != 1 {
+    } else if scenario.queues.queues_per_port != 1 {
         "queues_per_port: packets of real hosts have one priority; must be 1"
-    } else if scenario.recovery == Recovery::Ns3 {
+    } else if scenario.tcp.recovery == Recovery::Ns3 {
         "recovery = ns3: the hosts are real; must be rfc or rack"
     } else {
         return Ok(());
@@ -376,20 +376,26 @@ mod tests {
     }
 
     fn scenario() -> Scenario {
-        Scenario {
-            ports: 2,
-            buffer_bytes: 6_000,
-            rate_bps: 100_000_000,
-            incast_degree: "1".parse().unwrap(),
-            active_ports: "1".parse().unwrap(),
-            ..Scenario::default()
-        }
+        Scenario::default().with(|scenario| {
+            scenario.network.ports = 2;
+            scenario.network.buffer_bytes = 6_000;
+            scenario.network.rate_bps = 100_000_000;
+            scenario.traffic.incast_degree = "1".parse().unwrap();
+            scenario.traffic.active_ports = "1".parse().unwrap();
+        })
     }
 
     fn switch(policy: &str, scenario: &Scenario) -> ExternalSwitch<crate::switch::AnyPolicy> {
         let spec: PolicySpec = policy.parse().unwrap();
         let built = spec.build(scenario).unwrap();
-        ExternalSwitch::new(scenario, 1, scenario.buffer_bytes, built, spec.aqm()).unwrap()
+        ExternalSwitch::new(
+            scenario,
+            1,
+            scenario.network.buffer_bytes,
+            built,
+            spec.aqm(),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -416,10 +422,9 @@ mod tests {
 
     #[test]
     fn data_is_marked_from_the_threshold_on_if_its_sender_answers_marks() {
-        let scenario = Scenario {
-            ecn_threshold_bytes: 1_500,
-            ..scenario()
-        };
+        let scenario = scenario().with(|scenario| {
+            scenario.marking.threshold_bytes = 1_500;
+        });
         let mut switch = switch("cs", &scenario);
         for tag in 0..3 {
             let markable = tag != 1;
@@ -454,10 +459,9 @@ mod tests {
             let built = ExternalSwitch::new(&scenario, 1, 1_000, policy, None);
             built.err().map(|error| error.to_string())
         };
-        let two = Scenario {
-            queues_per_port: 2,
-            ..scenario()
-        };
+        let two = scenario().with(|scenario| {
+            scenario.queues.queues_per_port = 2;
+        });
         assert!(refused(two).unwrap().contains("queues_per_port"));
         assert!(refused(scenario()).is_none());
     }

@@ -76,14 +76,14 @@ impl IsolatedFlow {
     pub fn new(scenario: &Scenario) -> IsolatedFlow {
         // Other congestion controls are simulated.
         let is_plain_slow_start = matches!(
-            scenario.transport,
+            scenario.transport.kind,
             TransportKind::NewReno | TransportKind::Dctcp | TransportKind::Cubic
         );
         // Each acknowledgement is of one segment then, whatever the limit of slow start.
         let arithmetic_is_exact =
-            is_plain_slow_start && scenario.slow_start && scenario.delayed_ack <= 1;
+            is_plain_slow_start && scenario.tcp.slow_start && scenario.tcp.delayed_ack <= 1;
         IsolatedFlow {
-            transport: scenario.transport,
+            transport: scenario.transport.kind,
             scenario: Arc::new(undisturbed(scenario)),
             arithmetic: arithmetic_is_exact.then(|| SlowStart::new(scenario)),
         }
@@ -119,20 +119,19 @@ impl IsolatedFlow {
             return simulate(&self.scenario, flow);
         }
         let spines = self.useful_links();
-        let scenario = Scenario {
-            topology: TopologyKind::LeafSpine,
-            leaves: 2,
-            hosts_per_leaf: 1,
-            spines,
-            links_per_pair: 1,
-            buffer_bytes_per_port_gbps: 0.0,
-            spine_pool: SpinePool::Own,
-            demand: Demand::Ports,
-            ports: 2,
-            active_ports: RangeU32::new(1, 2),
-            incast_degree: RangeU32::new(1, 1),
-            ..Scenario::clone(&self.scenario)
-        };
+        let scenario = Scenario::clone(&self.scenario).with(|scenario| {
+            scenario.network.topology = TopologyKind::LeafSpine;
+            scenario.network.leaves = 2;
+            scenario.network.hosts_per_leaf = 1;
+            scenario.network.spines = spines;
+            scenario.network.links_per_pair = 1;
+            scenario.network.buffer_bytes_per_port_gbps = 0.0;
+            scenario.network.spine_pool = SpinePool::Own;
+            scenario.demand.kind = Demand::Ports;
+            scenario.network.ports = 2;
+            scenario.traffic.active_ports = RangeU32::new(1, 2);
+            scenario.traffic.incast_degree = RangeU32::new(1, 1);
+        });
         simulate_in(LeafSpine::of(&scenario, 0), &scenario, flow)
     }
 
@@ -149,7 +148,7 @@ impl IsolatedFlow {
     /// next packet on them comes, however short that is. Each link belongs to a spine of its own, so
     /// that packets of the other direction do not disturb the turns.
     fn useful_links(&self) -> u32 {
-        if self.scenario.ecmp != Ecmp::Spray {
+        if self.scenario.network.ecmp != Ecmp::Spray {
             return 1;
         }
         let (host, fabric) = (self.scenario.rate(), self.scenario.fabric_rate());
@@ -161,13 +160,12 @@ impl IsolatedFlow {
 
     /// Returns the scenario with this transport for all flows.
     fn with_transport(&self, transport: TransportKind) -> Scenario {
-        Scenario {
-            transport,
-            incast_transport: None,
-            second_transport: None,
-            lossless_priorities: Priorities::NONE,
-            ..Scenario::clone(&self.scenario)
-        }
+        Scenario::clone(&self.scenario).with(|scenario| {
+            scenario.transport.kind = transport;
+            scenario.transport.incast = None;
+            scenario.transport.second = None;
+            scenario.lossless.priorities = Priorities::NONE;
+        })
     }
 }
 
@@ -176,25 +174,24 @@ impl IsolatedFlow {
 /// enable.
 fn undisturbed(scenario: &Scenario) -> Scenario {
     let stack = scenario.stack();
-    Scenario {
-        transport: match scenario.transport {
+    scenario.clone().with(|changed| {
+        changed.transport.kind = match scenario.transport.kind {
             TransportKind::Linux => TransportKind::Cubic,
             TransportKind::LinuxDctcp => TransportKind::Dctcp,
             kind => kind,
-        },
-        recovery: stack.recovery,
-        delayed_ack: stack.delayed_ack,
-        quick_acks: stack.quick_acks,
-        hystart: false,
-        min_rto_us: NO_TIMEOUT_US,
-        syn_timeout_us: None,
-        max_simulated_ms: 0,
-        host_jitter_ns: 0,
-        marking: Marking::Step,
-        ecn_k_packets: 0,
-        ecn_threshold_bytes: UNMARKED,
-        ..scenario.clone()
-    }
+        };
+        changed.tcp.recovery = stack.recovery;
+        changed.tcp.delayed_ack = stack.delayed_ack;
+        changed.tcp.quick_acks = stack.quick_acks;
+        changed.tcp.hystart = false;
+        changed.tcp.min_rto_us = NO_TIMEOUT_US;
+        changed.tcp.syn_timeout_us = None;
+        changed.control.max_simulated_ms = 0;
+        changed.host.jitter_ns = 0;
+        changed.marking.kind = Marking::Step;
+        changed.marking.threshold_packets = 0;
+        changed.marking.threshold_bytes = UNMARKED;
+    })
 }
 
 /// Simulates a flow in a network of its own and returns its completion time.
@@ -239,7 +236,7 @@ pub fn isolated_port(
     trace: &Trace,
     port: usize,
 ) -> Result<Vec<FlowRecord>, SimError> {
-    trace.validate(scenario.ports)?;
+    trace.validate(scenario.network.ports)?;
     let topology = OneSwitch {
         ports: scenario.port_count(),
     };
@@ -263,24 +260,24 @@ impl SlowStart {
         let propagation = scenario.propagation();
         let on_wire = |bytes: u32| {
             rate.transmission_time(u64::from(
-                bytes + scenario.timestamp_bytes() + scenario.overhead_bytes,
+                bytes + scenario.timestamp_bytes() + scenario.packets.overhead_bytes,
             ))
         };
-        let full = on_wire(scenario.mss + scenario.header_bytes);
-        let ack = on_wire(scenario.ack_bytes);
+        let full = on_wire(scenario.packets.mss + scenario.packets.header_bytes);
+        let ack = on_wire(scenario.packets.ack_bytes);
         let hop_and_back =
             |there: Time, back: Time| Time(2 * there.0 + 2 * back.0 + 4 * propagation.0);
-        let syn = on_wire(scenario.syn_bytes);
-        let (handshake, first) = if scenario.handshake {
+        let syn = on_wire(scenario.packets.syn_bytes);
+        let (handshake, first) = if scenario.tcp.handshake {
             (hop_and_back(syn, syn), ack)
         } else {
             (Time::ZERO, Time::ZERO)
         };
         let round_trip = hop_and_back(full, ack);
         SlowStart {
-            mss: u64::from(scenario.mss),
-            header_bytes: u64::from(scenario.header_bytes + scenario.timestamp_bytes()),
-            overhead_bytes: u64::from(scenario.overhead_bytes),
+            mss: u64::from(scenario.packets.mss),
+            header_bytes: u64::from(scenario.packets.header_bytes + scenario.timestamp_bytes()),
+            overhead_bytes: u64::from(scenario.packets.overhead_bytes),
             rate,
             propagation,
             handshake,
@@ -288,7 +285,7 @@ impl SlowStart {
                 first,
                 full,
                 round_trip,
-                initial: u64::from(scenario.init_cwnd),
+                initial: u64::from(scenario.tcp.init_cwnd),
                 cap: u64::from((settings.window_cap / settings.mss).max(1)),
             },
         }
@@ -350,7 +347,7 @@ mod tests {
     fn a_flow_of_one_segment_crosses_two_lines() {
         let scenario = Scenario::default();
         let isolated = IsolatedFlow::new(&scenario);
-        let wire = 8 * (100 + u64::from(scenario.header_bytes));
+        let wire = 8 * (100 + u64::from(scenario.packets.header_bytes));
         assert_eq!(isolated.completion(100), Time::from_ns(2 * wire + 20_000));
     }
 
@@ -367,10 +364,9 @@ mod tests {
 
     #[test]
     fn arithmetic_and_simulation_agree() {
-        let scenario = Scenario {
-            propagation_ns: 200_000,
-            ..Scenario::default()
-        };
+        let scenario = Scenario::default().with(|scenario| {
+            scenario.network.propagation_ns = 200_000;
+        });
         let isolated = IsolatedFlow::new(&scenario);
         for bytes in [1, 1_460, 20_000, 100_001, 3_000_000] {
             assert_eq!(
@@ -416,12 +412,11 @@ mod tests {
 
     #[test]
     fn the_longest_path_takes_no_memory() {
-        let scenario = Scenario {
-            propagation_ns: 100_000_000_000,
-            rate_bps: 10_000_000_000_000,
-            mss: 1,
-            ..Scenario::default()
-        };
+        let scenario = Scenario::default().with(|scenario| {
+            scenario.network.propagation_ns = 100_000_000_000;
+            scenario.network.rate_bps = 10_000_000_000_000;
+            scenario.packets.mss = 1;
+        });
         let completion = IsolatedFlow::new(&scenario).completion(Trace::MAX_SIZE);
         // Doublings from 10 segments to 2 GiB, the largest window, and from there on one window each.
         let largest = f64::from(u32::MAX / 2);
@@ -438,11 +433,11 @@ mod tests {
     #[test]
     fn presets_are_compared_with_the_whole_simulation() {
         let presets = Scenario::presets().iter().map(|preset| preset.scenario());
-        for scenario in presets.filter(|preset| preset.slowdown_base == SlowdownBase::Alone) {
-            let whole = Scenario {
-                host_jitter_ns: 0,
-                ..scenario.clone()
-            };
+        for scenario in presets.filter(|preset| preset.traffic.slowdown_base == SlowdownBase::Alone)
+        {
+            let whole = scenario.clone().with(|scenario| {
+                scenario.host.jitter_ns = 0;
+            });
             let isolated = IsolatedFlow::new(&scenario);
             for bytes in [1, 1_460, 20_000, 100_001, 3_000_000] {
                 let simulated = simulate(&whole, isolated.within(bytes));
@@ -458,14 +453,12 @@ mod tests {
 
     #[test]
     fn delayed_acknowledgements_slow_the_start_of_a_flow() {
-        let scenario = Scenario {
-            propagation_ns: 200_000,
-            ..Scenario::default()
-        };
-        let delayed = Scenario {
-            delayed_ack: 2,
-            ..scenario.clone()
-        };
+        let scenario = Scenario::default().with(|scenario| {
+            scenario.network.propagation_ns = 200_000;
+        });
+        let delayed = scenario.clone().with(|scenario| {
+            scenario.tcp.delayed_ack = 2;
+        });
         let times = [&scenario, &delayed].map(|s| IsolatedFlow::new(s).completion(100_000));
         assert!(times[1] > times[0], "{times:?}");
     }

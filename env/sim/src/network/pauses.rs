@@ -38,15 +38,17 @@ impl Pauses {
         Pauses {
             active: false,
             on_wire: 0,
-            bytes: crate::engine::link::wire_bytes(scenario.pfc_bytes),
-            response: Time::from_ns(scenario.pfc_response_ns),
-            quanta: match scenario.pfc {
+            bytes: crate::engine::link::wire_bytes(scenario.lossless.pfc_bytes),
+            response: Time::from_ns(scenario.lossless.pfc_response_ns),
+            quanta: match scenario.lossless.pfc {
                 PfcMode::XonXoff => None,
-                PfcMode::Quanta => Some(u16::try_from(scenario.pfc_quanta).unwrap_or(u16::MAX)),
+                PfcMode::Quanta => {
+                    Some(u16::try_from(scenario.lossless.pfc_quanta).unwrap_or(u16::MAX))
+                }
             },
-            watchdog: (scenario.pfc_watchdog_us > 0)
-                .then(|| Time::from_us(scenario.pfc_watchdog_us)),
-            drops_stuck: scenario.watchdog == Watchdog::Drop,
+            watchdog: (scenario.lossless.pfc_watchdog_us > 0)
+                .then(|| Time::from_us(scenario.lossless.pfc_watchdog_us)),
+            drops_stuck: scenario.lossless.watchdog == Watchdog::Drop,
             stuck: None,
         }
     }

@@ -67,7 +67,7 @@ pub fn run_leaf_spine(
     aqm: Option<&AqmSpec>,
 ) -> Result<Outcome, SimError> {
     let topology = LeafSpine::of(scenario, trace.seed);
-    let capacity = |at: &Scenario| at.buffer_bytes;
+    let capacity = |at: &Scenario| at.network.buffer_bytes;
     let simulator = Simulator::in_network(scenario, trace, topology, capacity, policy)?;
     Ok(run(simulator.managed(aqm, scenario)?, &Records::default()))
 }

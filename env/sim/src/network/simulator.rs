@@ -117,7 +117,7 @@ impl<P: Policy> Simulator<P> {
     /// # Errors
     /// When the scenario is inconsistent or a flow's host does not exist in it.
     pub fn new(scenario: &Scenario, trace: &Trace, policy: P) -> Result<Self, SimError> {
-        Self::with_capacity(scenario, trace, policy, scenario.buffer_bytes)
+        Self::with_capacity(scenario, trace, policy, scenario.network.buffer_bytes)
     }
 
     /// As [`new`](Simulator::new), with a buffer of another size than the scenario's.
@@ -216,7 +216,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
         mut policy: impl FnMut(SwitchId, &Scenario) -> Result<P, PolicyParseError>,
     ) -> Result<Self, SimError> {
         scenario.validate()?;
-        trace.validate(scenario.ports)?;
+        trace.validate(scenario.network.ports)?;
         let settings = Settings::from_scenario(scenario);
         check_network(scenario, &topology)?;
         let propagation = scenario.propagation();
@@ -263,13 +263,13 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             observer: Recorders::default(),
             base: BaseTime::new(scenario),
             window,
-            preconnected: scenario.preconnected,
+            preconnected: scenario.demand.preconnected,
             second: trace.second_kind(),
             // Thirteen days: later events could not be distinguished from earlier ones.
             time_limit: scenario
                 .end()
                 .map_or(HORIZON, |end| EventTime::of_host(end).min(HORIZON)),
-            fair_hosts: scenario.host_queue == HostQueue::Fair,
+            fair_hosts: scenario.host.queue == HostQueue::Fair,
             loses_enqueued: pushes_out,
             fired_alarm: None,
             touched: SwitchId::default(),
@@ -373,8 +373,8 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
 fn meters<T: Topology>(scenario: &Scenario, topology: &T, at: SwitchId, links: &Links) -> Meters {
     let ports = 0..topology.ports(at);
     let rates = ports.map(|port| links.rate(topology.line(at, port)));
-    let record_bytes = wire_bytes(scenario.int_bytes_per_hop);
-    Meters::new(rates, record_bytes, scenario.int_on_acks)
+    let record_bytes = wire_bytes(scenario.telemetry.bytes_per_hop);
+    Meters::new(rates, record_bytes, scenario.telemetry.on_acks)
 }
 
 fn check_network<T: Topology>(scenario: &Scenario, topology: &T) -> Result<(), SimError> {
@@ -389,7 +389,7 @@ fn check_network<T: Topology>(scenario: &Scenario, topology: &T) -> Result<(), S
             "spine_pool = with_leaf: this needs a buffer of every switch’s own; must be own";
         return Err(SimError::Network(problem.to_owned()));
     }
-    let queues_per_port = scenario.queues_per_port as usize;
+    let queues_per_port = scenario.queues.queues_per_port as usize;
     let queues =
         topology.per_switch(|id| Ok::<_, SimError>(topology.ports(id) * queues_per_port))?;
     if let Some(&queues) = queues.as_ref().iter().find(|queues| **queues > MAX_QUEUES) {
@@ -419,7 +419,7 @@ impl<T: Topology> Engine<T> {
                 propagation,
                 fabric_propagation: links.propagation(LinkKind::FABRIC),
                 delivery,
-                fair_hosts: scenario.host_queue == HostQueue::Fair,
+                fair_hosts: scenario.host.queue == HostQueue::Fair,
             }),
             packets: PacketStore::default(),
             links,

@@ -6,7 +6,7 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ScenarioError, SettingProblem};
-use super::settings::RawValue;
+use super::settings::{Entry, RawValue};
 use super::{DEFAULT_PRESET, Scenario, SlowdownBase, TopologyKind};
 use crate::input;
 
@@ -88,8 +88,8 @@ impl Scenario {
     /// [`from_toml_str`](Scenario::from_toml_str).
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
-        for (setting, value) in self.entries() {
-            let assignment = format!("{} = {value}", setting.key);
+        for Entry { setting, toml, .. } in self.entries() {
+            let assignment = format!("{} = {toml}", setting.key);
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{assignment:<36} # {}", setting.meaning);
         }
@@ -146,34 +146,37 @@ impl Scenario {
         let is_size = ["leaves", "hosts_per_leaf", "topology"]
             .into_iter()
             .any(is_given);
-        if self.topology == TopologyKind::LeafSpine && is_size && !is_given("ports") {
-            self.ports = self.leaves.saturating_mul(self.hosts_per_leaf);
+        if self.network.topology == TopologyKind::LeafSpine && is_size && !is_given("ports") {
+            self.network.ports = self
+                .network
+                .leaves
+                .saturating_mul(self.network.hosts_per_leaf);
         }
-        if let TopologyKind::Links(network) = &self.topology
+        if let TopologyKind::Links(network) = &self.network.topology
             && is_given("topology")
         {
             let (rate, delay) = network.host_kind();
-            (self.rate_bps, self.propagation_ns) = (rate.0, delay.as_ns());
-            self.ports = u32::try_from(network.hosts()).unwrap_or(u32::MAX);
-            if !is_given("slowdown_base") && self.slowdown_base != SlowdownBase::Paper {
-                self.slowdown_base = SlowdownBase::Pipeline;
+            (self.network.rate_bps, self.network.propagation_ns) = (rate.0, delay.as_ns());
+            self.network.ports = u32::try_from(network.hosts()).unwrap_or(u32::MAX);
+            if !is_given("slowdown_base") && self.traffic.slowdown_base != SlowdownBase::Paper {
+                self.traffic.slowdown_base = SlowdownBase::Pipeline;
             }
         }
         match (
             is_given("buffer_bytes"),
             is_given("buffer_bytes_per_port_gbps"),
         ) {
-            (true, false) => self.buffer_bytes_per_port_gbps = 0.0,
-            (false, _) if self.topology != TopologyKind::Single => {
-                self.buffer_bytes = self.leaf_buffer();
+            (true, false) => self.network.buffer_bytes_per_port_gbps = 0.0,
+            (false, _) if self.network.topology != TopologyKind::Single => {
+                self.network.buffer_bytes = self.leaf_buffer();
             }
             _ => {}
         }
-        let bytes = is_given("ecn_threshold_bytes") && self.ecn_threshold_bytes > 0;
-        let packets = is_given("ecn_k_packets") && self.ecn_k_packets > 0;
+        let bytes = is_given("ecn_threshold_bytes") && self.marking.threshold_bytes > 0;
+        let packets = is_given("ecn_k_packets") && self.marking.threshold_packets > 0;
         match (bytes, packets) {
-            (true, false) => self.ecn_k_packets = 0,
-            (false, true) => self.ecn_threshold_bytes = 0,
+            (true, false) => self.marking.threshold_packets = 0,
+            (false, true) => self.marking.threshold_bytes = 0,
             _ => {}
         }
     }

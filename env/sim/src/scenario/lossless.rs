@@ -1,11 +1,86 @@
 //! Buffers with lossless packets: values derived from the settings, and checks of the settings.
 
+use super::named::named;
+use super::settings::settings;
 use super::validate::Checks;
 use super::{
-    AckClass, HostQueue, LosslessRules, Marking, PfcMode, Scenario, ScenarioError, Scheduler,
-    SpinePool, Tier, TransportKind,
+    AckClass, HostQueue, Marking, Priorities, Scenario, ScenarioError, Scheduler, SpinePool, Tier,
+    TransportKind,
 };
 use crate::units::{Rate, Time};
+
+settings! {
+    /// Priorities without loss, and the pause frames that protect them.
+    pub struct LosslessSettings {
+        /// Only `sonic`, `sonic-abm` and `reverie` manage a buffer with such priorities, which their
+        /// switches protect with pause frames (IEEE 802.1Qbb). Separated by commas.
+        priorities as lossless_priorities: Priorities = Priorities::NONE, "priorities whose packets pause their senders instead of being lost";
+        /// With `ns3`, thresholds are tested and pauses end as in the published code of Reverie.
+        rules: LosslessRules = LosslessRules::Paper, "lossless: what the paper or its ns-3 code says: paper | ns3";
+        /// Without it Reverie's filter lets bursts overrun the pool.
+        pool_guard: bool = true, "lossless: a packet that the pool has no room for goes to the headroom";
+        /// 0 means the larger of two values: the bytes that can arrive after a pause, and the value
+        /// that the published code of Reverie computes.
+        headroom_bytes: u64 = 0, "headroom of a port and lossless priority, bytes; 0: from rate and delay";
+        headroom_priorities: u32 = 0, "priorities of a port that headroom is set aside for; 0: the lossless ones";
+        /// The pool is the buffer without the headroom.
+        lossy_pool_share: f64 = 0.8, "sonic, sonic-abm: egress pool of lossy packets, share of the pool";
+        lossless_pool_share: f64 = 1.0, "sonic, sonic-abm: egress pool of lossless packets, share of the buffer";
+        congested: Congested = Congested::Sum, "reverie: which queues count in n_p: sum | abm";
+        xon_bytes: u64 = 1_248, "lossless: a queue shorter than this resumes whatever its threshold, bytes";
+        xoff_offset_bytes: u64 = 2_496, "lossless, rules ns3: how far below its threshold a queue resumes, bytes";
+        pfc: PfcMode = PfcMode::XonXoff, "pauses last until they are taken back, or for a time: xonxoff | quanta";
+        /// In units of 512 bit times. A pause is repeated after half of it.
+        pfc_quanta: u32 = 65_535, "pfc quanta: how long a pause frame pauses, 512 bit times";
+        pfc_bytes: u32 = 64, "bytes of a pause frame on the wire";
+        pfc_response_ns: u64 = 0, "from the arrival of a pause frame to its effect, ns";
+        pfc_watchdog_us: u64 = 0, "longest time that a queue may be paused, us; 0: any";
+        watchdog: Watchdog = Watchdog::Stop, "what becomes of a queue that is paused for longer: stop | drop";
+        strict as strict_lossless: bool = false, "a lossless packet that is lost makes the run fail";
+        /// Without it, these packets take the queue that `ack_queue` names.
+        control_class: bool = false, "lossless: packets of TCP with at most 70 bytes of payload go with pause frames and count nowhere";
+    }
+}
+
+named! {
+    /// The form of the rules for a buffer with lossless packets.
+    LosslessRules {
+        /// Reverie (NSDI 2024).
+        Paper = "paper",
+        /// The ns-3 code that Reverie was evaluated with.
+        Ns3 = "ns3",
+    }
+}
+
+named! {
+    /// Queues that count as congested in Reverie's n_p.
+    Congested {
+        /// Each queue in part, by its filtered length in units of 20,480 B, as in the ns-3 code.
+        Sum = "sum",
+        /// Queues whose filtered length is at least 0.9 of the last threshold (ABM, SIGCOMM 2022).
+        Abm = "abm",
+    }
+}
+
+named! {
+    /// Duration of a pause (IEEE 802.1Qbb).
+    PfcMode {
+        /// Until it is revoked.
+        XonXoff = "xonxoff",
+        /// For a limited time; the frame is repeated before that ends.
+        Quanta = "quanta",
+    }
+}
+
+named! {
+    /// Action on a queue that has been paused for too long.
+    Watchdog {
+        /// The run stops and reports which queues wait for which.
+        Stop = "stop",
+        /// The packets of the queue are lost.
+        Drop = "drop",
+    }
+}
 
 /// Bytes that the published code of Reverie adds to two packets and a round trip: 60 quanta of 512 bits
 /// on the line, the usual response time to a pause, and twenty bytes more.
@@ -21,13 +96,13 @@ pub(crate) const MAX_SACK_BLOCKS: usize = 3;
 impl Scenario {
     /// Returns true if some packets must not be lost.
     pub fn has_lossless(&self) -> bool {
-        !self.lossless_priorities.is_empty()
+        !self.lossless.priorities.is_empty()
     }
 
     /// Returns true if hosts send a packet of RDMA and one of TCP in turn, as in the published code of
     /// Reverie, instead of a packet of each flow.
     pub(crate) fn hosts_alternate_classes(&self) -> bool {
-        self.has_lossless() && self.rules == LosslessRules::Ns3
+        self.has_lossless() && self.lossless.rules == LosslessRules::Ns3
     }
 
     /// Bytes of the largest packet of any class on the wire, acknowledgements included.
@@ -50,17 +125,17 @@ impl Scenario {
             None if self.is_fabric() => 3,
             None => 1,
         };
-        let ways = if self.int_on_acks { 2 } else { 1 };
+        let ways = if self.telemetry.on_acks { 2 } else { 1 };
         let record = match kind.reads_telemetry() {
-            true => u64::from(self.int_bytes_per_hop),
+            true => u64::from(self.telemetry.bytes_per_hop),
             false => 0,
         };
-        let blocks = match self.sack {
-            true => MAX_SACK_BLOCKS as u64 * u64::from(self.sack_block_bytes),
+        let blocks = match self.tcp.sack {
+            true => MAX_SACK_BLOCKS as u64 * u64::from(self.tcp.sack_block_bytes),
             false => 0,
         };
-        let syn = match self.handshake {
-            true => u64::from(self.syn_bytes + self.timestamp_bytes()),
+        let syn = match self.tcp.handshake {
+            true => u64::from(self.packets.syn_bytes + self.timestamp_bytes()),
             false => 0,
         };
         let ack = ack + blocks + ways * hops * record;
@@ -79,12 +154,15 @@ impl Scenario {
     /// a line carries: all of them if packets have no overhead.
     pub fn needed_headroom(&self, rate: Rate) -> u64 {
         let on_line = |bytes: u64| {
-            let bytes = bytes + u64::from(self.overhead_bytes);
+            let bytes = bytes + u64::from(self.packets.overhead_bytes);
             rate.transmission_time(bytes).0
         };
-        let (packet, frame) = (self.largest_packet_bytes(), u64::from(self.pfc_bytes));
-        let frames = u64::from(self.lossless_priorities.count().max(1));
-        let delay = Time::from_ns(2 * self.propagation_ns + self.pfc_response_ns);
+        let (packet, frame) = (
+            self.largest_packet_bytes(),
+            u64::from(self.lossless.pfc_bytes),
+        );
+        let frames = u64::from(self.lossless.priorities.count().max(1));
+        let delay = Time::from_ns(2 * self.network.propagation_ns + self.lossless.pfc_response_ns);
         let wait = on_line(packet.max(frame)) + frames * on_line(frame) + delay.0;
         let line = u128::from(rate.0) * u128::from(wait) / 8_000_000_000_000;
         2 * packet + self.stored_of(u64::try_from(line).unwrap_or(u64::MAX))
@@ -94,7 +172,7 @@ impl Scenario {
     /// carry.
     fn stored_of(&self, line: u64) -> u64 {
         let packet = self.largest_packet_bytes();
-        let overhead = u64::from(self.overhead_bytes);
+        let overhead = u64::from(self.packets.overhead_bytes);
         let full = line / (packet + overhead);
         (full * packet).max(line.saturating_sub((full + 1) * overhead))
     }
@@ -102,14 +180,14 @@ impl Scenario {
     /// Returns the headroom that the published code of Reverie computes: two packets, 3,860 B, and the
     /// bytes that cross the link in a round trip.
     fn headroom_in_ns3(&self, rate: Rate) -> u64 {
-        let bit_ns = u128::from(rate.0) * u128::from(2 * self.propagation_ns);
+        let bit_ns = u128::from(rate.0) * u128::from(2 * self.network.propagation_ns);
         let delay = u64::try_from(bit_ns / 8_000_000_000).unwrap_or(u64::MAX);
         2 * self.largest_packet_bytes() + RESPONSE_IN_NS3 + delay
     }
 
     /// Returns the headroom of a port with this line and one lossless priority, bytes.
     pub fn port_headroom(&self, rate: Rate) -> u64 {
-        match self.headroom_bytes {
+        match self.lossless.headroom_bytes {
             0 => self.needed_headroom(rate).max(self.headroom_in_ns3(rate)),
             bytes => bytes,
         }
@@ -117,8 +195,8 @@ impl Scenario {
 
     /// Returns the number of priorities of a port that have headroom.
     pub fn headroom_priorities(&self) -> u32 {
-        match self.headroom_priorities {
-            0 => self.lossless_priorities.count(),
+        match self.lossless.headroom_priorities {
+            0 => self.lossless.priorities.count(),
             priorities => priorities,
         }
     }
@@ -135,7 +213,7 @@ impl Scenario {
     /// Returns the bytes of the largest packet that may be lost; `None` if the settings make all
     /// packets lossless.
     pub(crate) fn largest_lossy_packet_bytes(&self) -> Option<u64> {
-        if self.lossless_priorities.count() == self.queues_per_port {
+        if self.lossless.priorities.count() == self.queues.queues_per_port {
             return None;
         }
         let kinds = self.transports().into_iter();
@@ -146,48 +224,63 @@ impl Scenario {
     /// Returns the reason why the memory of a switch cannot be managed by port of arrival, if there is
     /// one.
     pub(crate) fn unmanageable(&self) -> Option<String> {
-        if self.device_fifo_packets > 0 || self.ecn_uncounted_packets > 0 {
+        if self.queues.device_fifo_packets > 0 || self.queues.uncounted_packets > 0 {
             let needs = "it counts all packets of a queue; needs device_fifo_packets 0 and \
                          ecn_uncounted_packets 0";
             return Some(needs.to_owned());
         }
-        (self.queues_per_port > 1 && self.scheduler != Scheduler::Rr).then(|| {
+        (self.queues.queues_per_port > 1 && self.queues.scheduler != Scheduler::Rr).then(|| {
             format!(
                 "it serves queues in turn; needs scheduler rr, found {}",
-                self.scheduler
+                self.queues.scheduler
             )
         })
     }
 
     pub(super) fn validate_lossless(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
-        check.within("headroom_bytes", self.headroom_bytes, 0, MOST_HEADROOM)?;
-        let priorities = u64::from(self.headroom_priorities);
+        check.within(
+            "headroom_bytes",
+            self.lossless.headroom_bytes,
+            0,
+            MOST_HEADROOM,
+        )?;
+        let priorities = u64::from(self.lossless.headroom_priorities);
         check.within("headroom_priorities", priorities, 0, 8)?;
         for (field, share) in [
-            ("lossy_pool_share", self.lossy_pool_share),
-            ("lossless_pool_share", self.lossless_pool_share),
+            ("lossy_pool_share", self.lossless.lossy_pool_share),
+            ("lossless_pool_share", self.lossless.lossless_pool_share),
         ] {
             // In this form the condition is false for NaN too.
             if !(share > 0.0 && share <= 1.0) {
                 return check.invalid(field, share, "must be above 0 and at most 1");
             }
         }
-        check.within("xon_bytes", self.xon_bytes, 1, 1_000_000_000)?;
+        check.within("xon_bytes", self.lossless.xon_bytes, 1, 1_000_000_000)?;
         check.within(
             "xoff_offset_bytes",
-            self.xoff_offset_bytes,
+            self.lossless.xoff_offset_bytes,
             0,
             1_000_000_000,
         )?;
-        check.within("pfc_quanta", u64::from(self.pfc_quanta), 1, 65_535)?;
-        check.within("pfc_bytes", u64::from(self.pfc_bytes), 1, 1_000)?;
-        check.within("pfc_response_ns", self.pfc_response_ns, 0, 1_000_000_000)?;
-        check.within("pfc_watchdog_us", self.pfc_watchdog_us, 0, 100_000_000)?;
+        check.within("pfc_quanta", u64::from(self.lossless.pfc_quanta), 1, 65_535)?;
+        check.within("pfc_bytes", u64::from(self.lossless.pfc_bytes), 1, 1_000)?;
+        check.within(
+            "pfc_response_ns",
+            self.lossless.pfc_response_ns,
+            0,
+            1_000_000_000,
+        )?;
+        check.within(
+            "pfc_watchdog_us",
+            self.lossless.pfc_watchdog_us,
+            0,
+            100_000_000,
+        )?;
         match self.has_lossless() {
             true => self.validate_pools(check),
-            false if self.marking == Marking::RedAtDequeue => check.invalid(
+            false if self.marking.kind == Marking::RedAtDequeue => check.invalid(
                 "marking",
-                self.marking,
+                self.marking.kind,
                 "needs lossless_priorities; must be step or red",
             ),
             false => Ok(()),
@@ -195,8 +288,8 @@ impl Scenario {
     }
 
     fn validate_pools(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
-        let lossless = self.lossless_priorities;
-        let queues = self.queues_per_port as usize;
+        let lossless = self.lossless.priorities;
+        let queues = self.queues.queues_per_port as usize;
         if let Some(priority) = lossless.iter().find(|priority| *priority >= queues) {
             let problem = format!(
                 "priority {priority} needs a queue of its own, and ports have queues_per_port = \
@@ -204,39 +297,43 @@ impl Scenario {
             );
             return check.invalid("lossless_priorities", lossless, problem);
         }
-        if self.device_fifo_packets > 0 || self.ecn_uncounted_packets > 0 {
+        if self.queues.device_fifo_packets > 0 || self.queues.uncounted_packets > 0 {
             let problem = "pauses act on the queues themselves; needs device_fifo_packets 0 and \
                            ecn_uncounted_packets 0";
             return check.invalid("lossless_priorities", lossless, problem);
         }
-        if self.spine_pool != SpinePool::Own {
+        if self.network.spine_pool != SpinePool::Own {
             let problem = "headroom belongs to a switch; needs spine_pool own";
             return check.invalid("lossless_priorities", lossless, problem);
         }
-        if self.host_queue != HostQueue::Fair {
+        if self.host.queue != HostQueue::Fair {
             let problem = "a paused host sends what is not paused; needs host_queue fair";
             return check.invalid("lossless_priorities", lossless, problem);
         }
         self.validate_classes_of_loss(check)?;
         // A pause that is repeated only after its frame can have left would end in between.
-        let overhead = u64::from(self.overhead_bytes);
-        let frame = u64::from(self.pfc_bytes);
+        let overhead = u64::from(self.packets.overhead_bytes);
+        let frame = u64::from(self.lossless.pfc_bytes);
         let packet = self.largest_packet_bytes().max(frame) + overhead;
         let frames = u64::from(lossless.count()) * (frame + overhead);
         let least = 2 * (packet + frames).div_ceil(64);
-        if self.pfc == PfcMode::Quanta && u64::from(self.pfc_quanta) < least {
+        if self.lossless.pfc == PfcMode::Quanta && u64::from(self.lossless.pfc_quanta) < least {
             let problem = format!(
                 "half of it must be as long as a packet and a pause frame of each lossless priority; must \
                  be at least {least}"
             );
-            return check.invalid("pfc_quanta", self.pfc_quanta, problem);
+            return check.invalid("pfc_quanta", self.lossless.pfc_quanta, problem);
         }
         if self.headroom_priorities() < lossless.count() {
             let problem = format!(
                 "{} priorities are lossless; must be 0 or as many",
                 lossless.count()
             );
-            return check.invalid("headroom_priorities", self.headroom_priorities, problem);
+            return check.invalid(
+                "headroom_priorities",
+                self.lossless.headroom_priorities,
+                problem,
+            );
         }
         let tiers: &[Tier] = match self.is_fabric() {
             true => &[Tier::Leaf, Tier::Spine],
@@ -255,13 +352,13 @@ impl Scenario {
         };
         let headroom = self.switch_headroom(self.rates_of(tier));
         let least = headroom + self.largest_packet_bytes();
-        if at.buffer_bytes < least {
+        if at.network.buffer_bytes < least {
             let problem = format!(
                 "a {} sets {headroom} aside for headroom, which leaves less than a packet; must be at \
                  least {least}, or headroom_bytes smaller",
                 tier.name()
             );
-            return check.invalid("buffer_bytes", at.buffer_bytes, problem);
+            return check.invalid("buffer_bytes", at.network.buffer_bytes, problem);
         }
         Ok(())
     }
@@ -269,12 +366,15 @@ impl Scenario {
     /// Returns the rates of the ports of a switch.
     fn rates_of(&self, tier: Tier) -> impl Iterator<Item = Rate> {
         let (hosts, others) = match (tier, self.is_fabric()) {
-            (_, false) => (self.ports as usize, 0),
+            (_, false) => (self.network.ports as usize, 0),
             (Tier::Leaf, true) => (
-                self.hosts_per_leaf as usize,
+                self.network.hosts_per_leaf as usize,
                 crate::convert::index(self.uplinks()),
             ),
-            (Tier::Spine, true) => (0, (self.leaves * self.links_per_pair) as usize),
+            (Tier::Spine, true) => (
+                0,
+                (self.network.leaves * self.network.links_per_pair) as usize,
+            ),
         };
         let to_hosts = std::iter::repeat_n(self.rate(), hosts);
         to_hosts.chain(std::iter::repeat_n(self.fabric_rate(), others))
@@ -294,12 +394,12 @@ impl Scenario {
         if self.port_headroom(rate) < needed {
             reasons.push(format!(
                 "headroom_bytes is {}, and up to {needed} bytes can need it; raise it, or set it to 0",
-                self.headroom_bytes
+                self.lossless.headroom_bytes
             ));
         }
-        let has_control =
-            self.control_class || self.has_rdma() && self.ack_priority == AckClass::Control;
-        if self.rules == LosslessRules::Ns3 && has_control {
+        let has_control = self.lossless.control_class
+            || self.has_rdma() && self.rdma.ack_priority == AckClass::Control;
+        if self.lossless.rules == LosslessRules::Ns3 && has_control {
             reasons.push(
                 "with rules ns3 a pause frame waits for all packets of the control class before it, and no \
                  headroom is enough for that; set rules to paper, or control_class to false and \
@@ -307,16 +407,16 @@ impl Scenario {
                     .to_owned(),
             );
         }
-        if !self.pool_guard {
+        if !self.lossless.pool_guard {
             reasons.push(
                 "pool_guard is false, so that packets can overrun the pool; set it to true"
                     .to_owned(),
             );
         }
-        if self.lossless_pool_share < 1.0 {
+        if self.lossless.lossless_pool_share < 1.0 {
             reasons.push(format!(
                 "lossless_pool_share is {}, and sonic and sonic-abm drop what exceeds that pool; set it to 1",
-                self.lossless_pool_share
+                self.lossless.lossless_pool_share
             ));
         }
         let joined = reasons.join("; ");

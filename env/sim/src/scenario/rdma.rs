@@ -1,7 +1,48 @@
 //! RDMA in a scenario: packet sizes, and its requirements on queues and hosts.
 
+use super::named::named;
+use super::settings::settings;
 use super::validate::{Checks, MAX_US, MAX_WIRE_BYTES};
 use super::{Demand, FlowPriority, HostQueue, Scenario, ScenarioError, Traffic, TransportKind};
+
+settings! {
+    /// Packets and timers of RDMA flows.
+    pub struct RdmaSettings {
+        /// Added to the payload.
+        header_bytes as rdma_header_bytes: u32 = 48, "RDMA: bytes on the wire on top of the payload";
+        /// Negative acknowledgements have the same size.
+        ack_bytes as rdma_ack_bytes: u32 = 60, "RDMA: bytes of an acknowledgement on the wire";
+        /// Independent of the number of hops.
+        int_bytes as rdma_int_bytes: u32 = 42, "powertcp-rdma: bytes that telemetry adds to a data packet";
+        ack_int_bytes as rdma_ack_int_bytes: u32 = 28, "powertcp-rdma: bytes that telemetry adds to an acknowledgement";
+        /// Everything from the first unacknowledged packet on is then sent again.
+        rto_us as rdma_rto_us: u64 = 500, "RDMA: longest wait for an acknowledgement that brings news, us";
+        /// With `control`, acknowledgements need neither room in a queue nor a priority.
+        ack_priority: AckClass = AckClass::Data, "RDMA: acknowledgements go with the data of their flow, or with pause frames: data | control";
+        /// Other flows end with their last byte at the receiver.
+        fct: FlowEnd = FlowEnd::LastAck, "RDMA: what ends a flow: last_ack | receiver";
+    }
+}
+
+named! {
+    /// Time at which an RDMA flow ends.
+    FlowEnd {
+        /// When its last acknowledgement reaches the sender, as in the ns-3 code of HPCC.
+        LastAck = "last_ack",
+        /// When its last byte reaches the receiver, as with TCP.
+        Receiver = "receiver",
+    }
+}
+
+named! {
+    /// Treatment of RDMA acknowledgements at switches.
+    AckClass {
+        /// Like the data of their flow.
+        Data = "data",
+        /// Like pause frames.
+        Control = "control",
+    }
+}
 
 impl Scenario {
     /// Returns true if some class of flows is RDMA.
@@ -23,7 +64,7 @@ impl Scenario {
     /// Returns the wire bytes of a full data packet of a transport when it leaves its host.
     pub fn full_packet_bytes_of(&self, kind: TransportKind) -> u64 {
         match kind.is_rdma() {
-            true => u64::from(self.mss) + u64::from(self.rdma_headers(kind)),
+            true => u64::from(self.packets.mss) + u64::from(self.rdma_headers(kind)),
             false => self.full_packet_bytes(),
         }
     }
@@ -31,34 +72,31 @@ impl Scenario {
     /// Returns the bytes of an RDMA data packet on top of its payload.
     pub(crate) fn rdma_headers(&self, kind: TransportKind) -> u32 {
         let telemetry = match kind.reads_telemetry() {
-            true => self.rdma_int_bytes,
+            true => self.rdma.int_bytes,
             false => 0,
         };
-        self.rdma_header_bytes + telemetry
+        self.rdma.header_bytes + telemetry
     }
 
     /// Bytes of an acknowledgement of a transport without SACK blocks.
     pub(crate) fn ack_bytes_of(&self, kind: TransportKind) -> u32 {
         match (kind.is_rdma(), kind.reads_telemetry()) {
-            (false, _) => self.ack_bytes + self.timestamp_bytes(),
-            (true, false) => self.rdma_ack_bytes,
-            (true, true) => self.rdma_ack_bytes + self.rdma_ack_int_bytes,
+            (false, _) => self.packets.ack_bytes + self.timestamp_bytes(),
+            (true, false) => self.rdma.ack_bytes,
+            (true, true) => self.rdma.ack_bytes + self.rdma.ack_int_bytes,
         }
     }
 
     pub(super) fn validate_rdma(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         for (field, bytes, least) in [
-            ("rdma_header_bytes", self.rdma_header_bytes, 0),
-            ("rdma_ack_bytes", self.rdma_ack_bytes, 1),
-            ("rdma_int_bytes", self.rdma_int_bytes, 0),
-            ("rdma_ack_int_bytes", self.rdma_ack_int_bytes, 0),
+            ("rdma_header_bytes", self.rdma.header_bytes, 0),
+            ("rdma_ack_bytes", self.rdma.ack_bytes, 1),
+            ("rdma_int_bytes", self.rdma.int_bytes, 0),
+            ("rdma_ack_int_bytes", self.rdma.ack_int_bytes, 0),
         ] {
             check.within(field, u64::from(bytes), least, 1_000)?;
         }
-        check.within("rdma_rto_us", self.rdma_rto_us, 1, MAX_US)?;
-        check.within("base_rtt_ns", self.base_rtt_ns, 0, MAX_US * 1_000)?;
-        let priority = u64::from(self.background_priority);
-        check.within("background_priority", priority, 0, 7)?;
+        check.within("rdma_rto_us", self.rdma.rto_us, 1, MAX_US)?;
         if !self.has_rdma() {
             return Ok(());
         }
@@ -68,22 +106,22 @@ impl Scenario {
                 "with rdma_header_bytes and rdma_int_bytes a full packet has {largest} bytes on the \
                  wire; must be at most {MAX_WIRE_BYTES}"
             );
-            return check.invalid("mss", self.mss, problem);
+            return check.invalid("mss", self.packets.mss, problem);
         }
-        let buffer = self.buffer_bytes;
+        let buffer = self.network.buffer_bytes;
         if buffer < largest {
             let problem = format!("smaller than one packet; must be at least {largest}");
             return check.invalid("buffer_bytes", buffer, problem);
         }
-        if self.host_queue != HostQueue::Fair {
+        if self.host.queue != HostQueue::Fair {
             let problem = "RDMA flows take turns at their host; must be fair";
-            return check.invalid("host_queue", self.host_queue, problem);
+            return check.invalid("host_queue", self.host.queue, problem);
         }
         let telemetry = self.transports().contains(&TransportKind::PowerTcpRdma);
-        if telemetry && self.int_bytes_per_hop > 0 {
+        if telemetry && self.telemetry.bytes_per_hop > 0 {
             let problem =
                 "telemetry of powertcp-rdma has rdma_int_bytes whatever the hops; must be 0";
-            return check.invalid("int_bytes_per_hop", self.int_bytes_per_hop, problem);
+            return check.invalid("int_bytes_per_hop", self.telemetry.bytes_per_hop, problem);
         }
         Ok(())
     }
@@ -91,40 +129,41 @@ impl Scenario {
     /// Checks that lossless priorities, if any, belong to RDMA: generated flows of other transports
     /// must have other priorities, as far as the settings determine it.
     pub(super) fn validate_classes_of_loss(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
-        if self.flow_priority != FlowPriority::Fixed {
+        if self.queues.flow_priority != FlowPriority::Fixed {
             return self.validate_any_priority(check);
         }
         let [background, in_cast, second] = self.transports();
-        let last = self.queues_per_port - 1;
-        let of_demand = self.demand != Demand::Ports;
+        let last = self.queues.queues_per_port - 1;
+        let of_demand = self.demand.kind != Demand::Ports;
         let classes = [
             (
                 "background_priority",
-                self.background_priority,
+                self.queues.background_priority,
                 background,
                 true,
             ),
             (
                 "incast_priority",
-                self.incast_priority,
+                self.queues.incast_priority,
                 in_cast,
                 self.has_queries(),
             ),
             (
                 "second_priority",
-                self.second_priority,
+                self.queues.second_priority,
                 second,
-                of_demand && self.second_load > 0.0,
+                of_demand && self.demand.second_load > 0.0,
             ),
         ];
         for (field, priority, kind, is_used) in classes {
             let lossless = self
-                .lossless_priorities
+                .lossless
+                .priorities
                 .contains(priority.min(last) as usize);
             if !is_used || lossless == kind.is_rdma() {
                 continue;
             }
-            let lossless = self.lossless_priorities;
+            let lossless = self.lossless.priorities;
             let problem = match kind.is_rdma() {
                 true => format!(
                     "these flows are RDMA ({kind}); must be one of lossless_priorities, {lossless}"
@@ -145,19 +184,19 @@ impl Scenario {
         let mixed = kinds
             .iter()
             .any(|kind| kind.is_rdma() != kinds[0].is_rdma());
-        let all = self.lossless_priorities.count() == self.queues_per_port;
+        let all = self.lossless.priorities.count() == self.queues.queues_per_port;
         if mixed || (self.has_rdma() && !all) {
             let problem = "RDMA flows need a lossless priority of their own; must be fixed";
-            return check.invalid("flow_priority", self.flow_priority, problem);
+            return check.invalid("flow_priority", self.queues.flow_priority, problem);
         }
         Ok(())
     }
 
     /// Returns true if generated traces have flows that start as a group.
     fn has_queries(&self) -> bool {
-        match self.demand {
-            Demand::Ports => self.traffic != Traffic::Poisson,
-            _ => self.query_rate > 0.0,
+        match self.demand.kind {
+            Demand::Ports => self.traffic.kind != Traffic::Poisson,
+            _ => self.demand.query_rate > 0.0,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
+use serde::Serialize;
+
 use crate::convert::whole_i64;
 
 use super::{
@@ -396,64 +398,100 @@ pub struct Setting {
     pub meaning: &'static str,
 }
 
-/// Declares [`Scenario`](super::Scenario) and everything derived from its list of fields. A line of the
-/// list is `field: type = default, "meaning";`. The documentation of a field is its meaning, the
-/// comment above its line, and its default.
+/// A part of the settings of a scenario.
+pub(super) trait Group {
+    /// Sets the setting with this name. Returns `None` if the group has none of this name.
+    fn apply(&mut self, key: &str, written: &RawValue) -> Option<Result<(), String>>;
+
+    /// Every setting with its value.
+    fn entries(&self) -> Vec<Entry>;
+}
+
+/// A setting with its value.
+pub(super) struct Entry {
+    pub(super) setting: Setting,
+    pub(super) toml: String,
+    pub(super) json: serde_json::Value,
+}
+
+impl Entry {
+    pub(super) fn of(setting: Setting, value: &(impl Field + Serialize)) -> Entry {
+        Entry {
+            setting,
+            toml: value.to_toml(),
+            json: serde_json::to_value(value).unwrap_or_default(),
+        }
+    }
+}
+
+/// Declares a group of settings. A line of the list is `field: type = default, "meaning";`, or
+/// `field as name: …` where the setting has another name in TOML and on the command line than its field. The
+/// documentation of a field is its meaning, the comment above its line, and its default.
 macro_rules! settings {
     (
         $(#[$attribute:meta])*
-        pub struct Scenario {
-            $($(#[$doc:meta])* $field:ident: $type:ty = $default:expr, $meaning:expr;)+
+        pub struct $group:ident {
+            $($(#[$doc:meta])* $field:ident $(as $key:ident)?: $type:ty = $default:expr, $meaning:expr;)+
         }
     ) => {
         $(#[$attribute])*
-        pub struct Scenario {
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $group {
             $(
                 #[doc = $meaning]
                 #[doc = ""]
                 $(#[$doc])*
                 #[doc = ""]
+                $(#[doc = concat!("Written `", stringify!($key), "`.")])?
                 #[doc = concat!("Default: `", stringify!($default), "`.")]
                 pub $field: $type,
             )+
         }
 
-        impl Default for Scenario {
-            fn default() -> Scenario {
-                Scenario { $($field: $default,)+ }
+        impl Default for $group {
+            fn default() -> $group {
+                $group { $($field: $default,)+ }
             }
         }
 
-        const SETTINGS: &[Setting] = &[$(Setting { key: stringify!($field), meaning: $meaning },)+];
-
-        impl Scenario {
-            /// Every setting with its meaning, in the order of [`to_toml`](Scenario::to_toml).
-            pub fn settings() -> &'static [Setting] {
-                SETTINGS
-            }
-
-            /// Sets the field `key` alone; [`settle`](Scenario::settle) follows, once.
-            fn apply(&mut self, key: &str, written: &settings::RawValue) -> Result<(), SettingProblem> {
-                let value_problem = |message| SettingProblem::Value { key: key.to_owned(), message };
-                match key {
-                    $(stringify!($field) => {
-                        self.$field = settings::Field::from_written(written).map_err(value_problem)?;
-                    })+
-                    _ => {
-                        return Err(SettingProblem::UnknownKey {
-                            key: key.to_owned(),
-                            known: SETTINGS.iter().map(|setting| setting.key).collect(),
-                        });
+        impl $crate::scenario::settings::Group for $group {
+            fn apply(
+                &mut self,
+                key: &str,
+                written: &$crate::scenario::settings::RawValue,
+            ) -> Option<Result<(), String>> {
+                $(
+                    if key == $crate::scenario::settings::key!($field $($key)?) {
+                        let value = $crate::scenario::settings::Field::from_written(written);
+                        return Some(value.map(|value| self.$field = value));
                     }
-                }
-                Ok(())
+                )+
+                None
             }
 
-            /// Every setting with its value as TOML.
-            fn entries(&self) -> impl Iterator<Item = (&'static Setting, String)> {
-                SETTINGS.iter().zip([$(settings::Field::to_toml(&self.$field),)+])
+            fn entries(&self) -> Vec<$crate::scenario::settings::Entry> {
+                vec![$(
+                    $crate::scenario::settings::Entry::of(
+                        $crate::scenario::Setting {
+                            key: $crate::scenario::settings::key!($field $($key)?),
+                            meaning: $meaning,
+                        },
+                        &self.$field,
+                    ),
+                )+]
             }
         }
     };
 }
 pub(super) use settings;
+
+/// The name of a setting: that of its field, unless it has another one.
+macro_rules! key {
+    ($field:ident) => {
+        stringify!($field)
+    };
+    ($field:ident $key:ident) => {
+        stringify!($key)
+    };
+}
+pub(super) use key;

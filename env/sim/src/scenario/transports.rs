@@ -1,12 +1,6 @@
 //! The transports, each with the properties that settings, switches and hosts depend on.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
-
-use super::UnknownName;
-use super::kinds::named;
+use super::named::named;
 
 /// What a transport's sender controls, and how it repairs losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

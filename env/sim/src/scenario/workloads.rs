@@ -7,8 +7,26 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{SizeDistribution, SizeError, UnknownName, Workload};
+use super::named::named;
+use super::{SizeDistribution, SizeError, UnknownName};
 use crate::input::{self, excerpt};
+
+named! {
+    /// A published flow-size distribution, compiled in.
+    Workload {
+        /// Web search (DCTCP, SIGCOMM 2010); mean 1,711,250 B.
+        WebSearch = "web_search",
+        /// Data mining (VL2, SIGCOMM 2009); mean 12,658,199 B.
+        DataMining = "data_mining",
+        /// Facebook Hadoop, as HPCC (SIGCOMM 2019) uses it; mean 120,421 B.
+        FbHadoop = "fb_hadoop",
+        /// Alibaba storage 2019, as HPCC uses it.
+        AliStorage = "ali_storage",
+        /// Web search with the sizes below 10,000 B used in the published runs of ABM (SIGCOMM 2022)
+        /// and Credence (NSDI 2024); mean 1,711,222 B.
+        WebSearchAbm = "web_search_abm",
+    }
+}
 
 /// The workloads that a trace draws from, each equally likely; at least one.
 ///

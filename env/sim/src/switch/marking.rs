@@ -26,7 +26,7 @@ impl MarkingRule {
         Some(MarkingRule {
             // An average moves with every arrival.
             threshold: if averages { 0 } else { threshold },
-            marks_all: scenario.recovery == Recovery::Ns3,
+            marks_all: scenario.tcp.recovery == Recovery::Ns3,
         })
     }
 }
@@ -43,11 +43,11 @@ pub(super) struct RedMarking {
 impl RedMarking {
     /// Returns the probabilities; `None` if the scenario has a threshold.
     pub(super) fn config(scenario: &Scenario) -> Option<RedConfig> {
-        (scenario.marking == Marking::Red).then_some(RedConfig {
-            min_bytes: scenario.ecn_red_kmin_bytes,
-            max_bytes: scenario.ecn_red_kmax_bytes,
-            max_p: scenario.ecn_red_pmax,
-            weight: scenario.ecn_red_weight,
+        (scenario.marking.kind == Marking::Red).then_some(RedConfig {
+            min_bytes: scenario.marking.red_kmin_bytes,
+            max_bytes: scenario.marking.red_kmax_bytes,
+            max_p: scenario.marking.red_pmax,
+            weight: scenario.marking.red_weight,
             gentle: false,
             uniform: false,
             marks: true,

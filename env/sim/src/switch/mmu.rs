@@ -107,11 +107,11 @@ impl Limits {
                 .map(|rate| scenario.port_headroom(*rate))
                 .collect(),
             egress: [
-                share(pool, scenario.lossy_pool_share),
-                share(capacity, scenario.lossless_pool_share),
+                share(pool, scenario.lossless.lossy_pool_share),
+                share(capacity, scenario.lossless.lossless_pool_share),
             ],
-            xon: scenario.xon_bytes,
-            xoff_offset: scenario.xoff_offset_bytes,
+            xon: scenario.lossless.xon_bytes,
+            xoff_offset: scenario.lossless.xoff_offset_bytes,
         }
     }
 }
@@ -128,21 +128,24 @@ struct DequeueMarks {
 
 impl DequeueMarks {
     fn of(scenario: &Scenario, seed: u64, id: SwitchId, rates: &[Rate]) -> Option<DequeueMarks> {
-        if scenario.marking != Marking::RedAtDequeue {
+        if scenario.marking.kind != Marking::RedAtDequeue {
             return None;
         }
         let scaled = |bytes: u64, rate: Rate| {
             let product = u128::from(bytes) * u128::from(rate.0);
-            u64::try_from(product / u128::from(scenario.rate_bps)).unwrap_or(u64::MAX)
+            u64::try_from(product / u128::from(scenario.network.rate_bps)).unwrap_or(u64::MAX)
         };
         let bounds = rates.iter().map(|&rate| {
-            let (min, max) = (scenario.ecn_red_kmin_bytes, scenario.ecn_red_kmax_bytes);
+            let (min, max) = (
+                scenario.marking.red_kmin_bytes,
+                scenario.marking.red_kmax_bytes,
+            );
             (scaled(min, rate), scaled(max, rate))
         });
         let first = (id.index() as u64) << 32;
         Some(DequeueMarks {
             bounds: bounds.collect(),
-            max_p: scenario.ecn_red_pmax,
+            max_p: scenario.marking.red_pmax,
             random: (first..)
                 .take(rates.len())
                 .map(|port| rng::stream(seed, "marks", port))
@@ -319,17 +322,24 @@ impl Mmu {
         rates: &[Rate],
         seed: u64,
     ) -> Mmu {
-        let priorities = scenario.queues_per_port as usize;
+        let priorities = scenario.queues.queues_per_port as usize;
         let queues = rates.len() * priorities;
-        let side = || Side::new(rates, priorities, scenario.congested, scenario.base_rtt());
+        let side = || {
+            Side::new(
+                rates,
+                priorities,
+                scenario.lossless.congested,
+                scenario.base_rtt(),
+            )
+        };
         let alphas = [management.alpha_ingress, management.alpha_egress];
         Mmu {
             id,
             management,
             limits: Limits::new(scenario, capacity, rates),
-            as_ns3: scenario.rules == LosslessRules::Ns3,
-            guard: scenario.pool_guard,
-            lossless: scenario.lossless_priorities,
+            as_ns3: scenario.lossless.rules == LosslessRules::Ns3,
+            guard: scenario.lossless.pool_guard,
+            lossless: scenario.lossless.priorities,
             priorities,
             ingress: vec![Ingress::default(); queues].into_boxed_slice(),
             headroom: 0,
@@ -344,8 +354,8 @@ impl Mmu {
             frames: VecDeque::new(),
             marks: DequeueMarks::of(scenario, seed, id, rates),
             use_of_classes: [
-                ClassUse::new(scenario.buffer_bytes),
-                ClassUse::new(scenario.buffer_bytes),
+                ClassUse::new(scenario.network.buffer_bytes),
+                ClassUse::new(scenario.network.buffer_bytes),
             ],
             counters: MmuCounters::default(),
         }
@@ -359,8 +369,8 @@ impl Mmu {
         let lossy = at.largest_lossy_packet_bytes();
         let lossless = at.has_lossless().then(|| at.largest_packet_bytes());
         let least = |packet: u64, of: u64| (packet as f64 / of as f64 * 1e6).ceil() / 1e6;
-        let lossy_share = ("lossy_pool_share", at.lossy_pool_share);
-        let lossless_share = ("lossless_pool_share", at.lossless_pool_share);
+        let lossy_share = ("lossy_pool_share", at.lossless.lossy_pool_share);
+        let lossless_share = ("lossless_pool_share", at.lossless.lossless_pool_share);
         let pools = [
             ("lossy", lossy, lossy_pool, lossy_share, pool),
             ("lossless", lossless, lossless_pool, lossless_share, buffer),

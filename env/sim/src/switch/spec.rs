@@ -341,7 +341,7 @@ impl PolicySpec {
             None if scenario.has_lossless() => Err(format!(
                 "it has no thresholds at the ingress, which lossless_priorities {} need; must be dt or \
                  sonic (Dynamic Threshold at both sides), sonic-abm or reverie",
-                scenario.lossless_priorities
+                scenario.lossless.priorities
             )),
             Some(_) => match scenario.unmanageable() {
                 Some(problem) => Err(problem),
@@ -362,7 +362,7 @@ impl PolicySpec {
         arguments: &Arguments<'_>,
         scenario: &Scenario,
     ) -> Result<AnyPolicy, String> {
-        let alphas = scenario.queue_alpha.values();
+        let alphas = scenario.queues.alpha.values();
         let mut parameters = self.definition.info.parameters.iter();
         if alphas.is_empty() || !parameters.any(|parameter| parameter.name == "alpha") {
             return Ok(policy);
@@ -393,7 +393,7 @@ impl PolicySpec {
     pub fn capacity(&self, scenario: &Scenario) -> u64 {
         match self.name() {
             UNLIMITED => u64::MAX / 2,
-            _ => scenario.buffer_bytes,
+            _ => scenario.network.buffer_bytes,
         }
     }
 }

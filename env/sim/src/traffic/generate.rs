@@ -50,8 +50,8 @@ use crate::units::Time;
 /// # Panics
 /// When the ranges of the scenario are not valid; see [`Scenario::validate`].
 pub fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
-    let mut trace = match scenario.traffic {
-        _ if scenario.demand != Demand::Ports => hosts::generate(scenario, trace_seed),
+    let mut trace = match scenario.traffic.kind {
+        _ if scenario.demand.kind != Demand::Ports => hosts::generate(scenario, trace_seed),
         Traffic::Poisson => poisson::generate(scenario, trace_seed),
         Traffic::IncastElephants | Traffic::BurstsOverElephants => {
             queries::generate(scenario, trace_seed)
@@ -67,7 +67,7 @@ pub fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
 /// Draws the load of the trace. It has its own random stream, so that other draws do not depend on
 /// whether the load is fixed.
 fn load_of(scenario: &Scenario, trace_seed: u64) -> f64 {
-    let load = scenario.load;
+    let load = scenario.traffic.load;
     if load.is_single() {
         return load.min;
     }
@@ -76,9 +76,10 @@ fn load_of(scenario: &Scenario, trace_seed: u64) -> f64 {
 
 /// Draws the workload of the trace, also from its own random stream.
 fn workload_of(scenario: &Scenario, trace_seed: u64) -> Sizes {
-    let count = u64::from(scenario.workload.count());
+    let count = u64::from(scenario.traffic.workload.count());
     let chosen = index(below(&mut stream(trace_seed, "workload", 0), count));
     scenario
+        .traffic
         .workload
         .iter()
         .nth(chosen)

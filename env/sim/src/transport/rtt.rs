@@ -123,10 +123,9 @@ mod tests {
     use crate::scenario::Scenario;
 
     fn settings(min_rto_us: u64) -> Settings {
-        Settings::from_scenario(&Scenario {
-            min_rto_us,
-            ..Scenario::default()
-        })
+        Settings::from_scenario(&Scenario::default().with(|scenario| {
+            scenario.tcp.min_rto_us = min_rto_us;
+        }))
     }
 
     #[test]

@@ -115,18 +115,19 @@ const TIMER_SLACK: Time = Time::from_ms(2);
 impl Settings {
     /// Returns the settings of a valid scenario.
     pub(crate) fn from_scenario(scenario: &Scenario) -> Settings {
-        let cap = match scenario.max_cwnd_bytes {
+        let cap = match scenario.tcp.max_cwnd_bytes {
             0 => MAX_WINDOW,
             bytes => u32::try_from(bytes).map_or(MAX_WINDOW, |bytes| bytes.min(MAX_WINDOW)),
         };
-        let min_rto = Time::from_us(scenario.min_rto_us);
+        let min_rto = Time::from_us(scenario.tcp.min_rto_us);
         let stack = scenario.stack();
         let [transport, incast_transport, second_transport] = scenario.transports();
-        let linux_rules = stack.recovery == Recovery::Rack && scenario.tcp_rules == TcpRules::Linux;
+        let linux_rules =
+            stack.recovery == Recovery::Rack && scenario.tcp.tcp_rules == TcpRules::Linux;
         let syn_timeout = scenario.syn_timeout().0;
         Settings {
-            mss: scenario.mss,
-            initial_window: scenario.init_cwnd,
+            mss: scenario.packets.mss,
+            initial_window: scenario.tcp.init_cwnd,
             window_cap: cap,
             min_rto,
             least_variation: match stack.recovery {
@@ -135,39 +136,41 @@ impl Settings {
             },
             // Proportional to minRTO, 2 of 200 ms, if that is less than Linux's.
             timer_slack: TIMER_SLACK.min(Time(min_rto.0 / 100)),
-            initial_rtt: Time::from_us(scenario.initial_rtt_us),
+            initial_rtt: Time::from_us(scenario.tcp.initial_rtt_us),
             fallback_rto: FALLBACK_RTO.min(Time(syn_timeout.saturating_mul(FALLBACK_FACTOR))),
             // RFC 6928, whose window is larger, requires more than one (§2), as Linux does.
-            syn_retransmissions: match scenario.init_cwnd <= rfc_5681_window(scenario.mss) {
+            syn_retransmissions: match scenario.tcp.init_cwnd
+                <= rfc_5681_window(scenario.packets.mss)
+            {
                 true if !linux_rules => 1,
                 _ => 2,
             },
-            timestamps: scenario.timestamps,
+            timestamps: scenario.tcp.timestamps,
             transport,
-            variant: scenario.transport_variant,
+            variant: scenario.transport.variant,
             incast_transport,
             second_transport,
             line_rate: scenario.rate(),
             base_rtt: scenario.base_rtt(),
-            header_bytes: scenario.header_bytes + scenario.timestamp_bytes(),
-            flows_per_host: scenario.flows_per_host,
-            slow_start: scenario.slow_start,
-            hystart: stack.hystart.then_some(scenario.hystart_rule),
-            slow_start_limit: scenario.slow_start_limit,
-            sack: scenario.sack,
+            header_bytes: scenario.packets.header_bytes + scenario.timestamp_bytes(),
+            flows_per_host: scenario.transport.flows_per_host,
+            slow_start: scenario.tcp.slow_start,
+            hystart: stack.hystart.then_some(scenario.tcp.hystart_rule),
+            slow_start_limit: scenario.tcp.slow_start_limit,
+            sack: scenario.tcp.sack,
             recovery: stack.recovery,
             linux_rules,
             delayed_ack: stack.delayed_ack,
             quick_acks: stack.quick_acks,
             // With a delay as long as the timeout, every lone segment would time out.
             ack_delay: ACK_DELAY.min(Time(min_rto.0 / 2)),
-            marks_dctcp_only: scenario.ecn_capable == EcnCapable::Dctcp,
-            unscheduled_bytes: match scenario.unscheduled {
+            marks_dctcp_only: scenario.marking.capable == EcnCapable::Dctcp,
+            unscheduled_bytes: match scenario.tcp.unscheduled {
                 Unscheduled::FirstRtt => None,
                 Unscheduled::FirstBdp => Some(scenario.bdp_bytes()),
                 Unscheduled::Reverie => Some(UNSCHEDULED_BYTES),
             },
-            unscheduled_offset: match scenario.unscheduled {
+            unscheduled_offset: match scenario.tcp.unscheduled {
                 Unscheduled::Reverie => Some(UNSCHEDULED_OFFSET),
                 _ => None,
             },
@@ -176,8 +179,8 @@ impl Settings {
                 .iter()
                 .any(|kind| kind.sets_rate() || kind.is_rdma()),
             rdma: scenario.has_rdma(),
-            rdma_rto: Time::from_us(scenario.rdma_rto_us),
-            answers_duplicates: scenario.rules == LosslessRules::Paper,
+            rdma_rto: Time::from_us(scenario.rdma.rto_us),
+            answers_duplicates: scenario.lossless.rules == LosslessRules::Paper,
         }
     }
 

@@ -12,7 +12,7 @@ fn short(name: &str) -> (Scenario, Trace) {
     for change in ["flows=200", "elephant_bytes=3000000", "measure_ms=10"] {
         scenario.set(change).unwrap();
     }
-    if scenario.workload.count() > 1 {
+    if scenario.traffic.workload.count() > 1 {
         scenario.set("flows=40").unwrap();
     }
     scenario.validate().unwrap();

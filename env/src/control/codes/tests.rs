@@ -112,17 +112,15 @@ fn the_units_of_a_switch() {
         drain_ns: 500_000,
     };
     assert_eq!(units, expected);
-    let fast = Scenario {
-        rate_bps: 10_000_000_000_000,
-        buffer_bytes: 2_000,
-        ..Scenario::default()
-    };
+    let fast = Scenario::default().with(|scenario| {
+        scenario.network.rate_bps = 10_000_000_000_000;
+        scenario.network.buffer_bytes = 2_000;
+    });
     assert_eq!(CodeUnits::new(&fast).drain_ns, 1);
-    let slow = Scenario {
-        rate_bps: 1_000_000,
-        buffer_bytes: 1_000_000_000_000,
-        ..Scenario::default()
-    };
+    let slow = Scenario::default().with(|scenario| {
+        scenario.network.rate_bps = 1_000_000;
+        scenario.network.buffer_bytes = 1_000_000_000_000;
+    });
     assert_eq!(CodeUnits::new(&slow).drain_ns, UNIT_LIMIT - 1);
 }
 

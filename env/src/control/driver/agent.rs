@@ -168,25 +168,28 @@ impl FeatureScale {
     fn new(at: &Scenario, rates: &[Rate]) -> FeatureScale {
         let units = CodeUnits::new(at);
         let slowest = rates.iter().map(|rate| rate.0).min();
-        let slow = slowest.filter(|&rate| rate < at.rate_bps).map(|rate| {
-            let slow = Scenario {
-                rate_bps: rate,
-                ..at.clone()
-            };
-            SlowPorts {
-                ports: rates.iter().map(|own| own.0 == rate).collect(),
-                port: ObservationScale::new(units.buffer_bytes, units.beta, rate),
-                drain_ns: CodeUnits::new(&slow).drain_ns,
-            }
-        });
+        let slow = slowest
+            .filter(|&rate| rate < at.network.rate_bps)
+            .map(|rate| {
+                let slow = at.clone().with(|scenario| {
+                    scenario.network.rate_bps = rate;
+                });
+                SlowPorts {
+                    ports: rates.iter().map(|own| own.0 == rate).collect(),
+                    port: ObservationScale::new(units.buffer_bytes, units.beta, rate),
+                    drain_ns: CodeUnits::new(&slow).drain_ns,
+                }
+            });
         FeatureScale {
-            port: ObservationScale::new(units.buffer_bytes, units.beta, at.rate_bps),
+            port: ObservationScale::new(units.buffer_bytes, units.beta, at.network.rate_bps),
             slow,
             privileged: Scale {
-                buffer: at.buffer_bytes as f64,
+                buffer: at.network.buffer_bytes as f64,
                 packet: at.full_packet_bytes() as f64,
-                drain: Time::from_secs_f64(8.0 * at.buffer_bytes as f64 / at.rate_bps as f64),
-                min_rto_s: at.min_rto_us as f64 * 1e-6,
+                drain: Time::from_secs_f64(
+                    8.0 * at.network.buffer_bytes as f64 / at.network.rate_bps as f64,
+                ),
+                min_rto_s: at.tcp.min_rto_us as f64 * 1e-6,
             },
             units,
         }

@@ -41,7 +41,7 @@ fn computed_s(scenario: &Scenario) -> f64 {
         return scenario.mean_over_sizes(|size| {
             let flow = BaseFlow {
                 across: true,
-                ..BaseFlow::within(size.max(1), scenario.transport)
+                ..BaseFlow::within(size.max(1), scenario.transport.kind)
             };
             base.of(flow).as_secs_f64()
         });
@@ -61,7 +61,7 @@ mod tests {
         // More than are remembered: some are forgotten and computed again.
         for _ in 0..=REMEMBERED {
             let mut scenario = scenarios[scenarios.len() - 1].clone();
-            scenario.propagation_ns += 1;
+            scenario.network.propagation_ns += 1;
             scenarios.push(scenario);
         }
         for _ in 0..2 {

@@ -43,7 +43,7 @@ impl ExternalControl {
         let low_level = &options.low_level;
         let policy = low_level_policy(scenario, options)?;
         let aqm = low_level.policy().aqm();
-        let capacity = scenario.buffer_bytes;
+        let capacity = scenario.network.buffer_bytes;
         let mut switch = ExternalSwitch::new(scenario, trace.seed, capacity, policy, aqm)?;
         let ports = scenario.port_count();
         let rates = port_rates(scenario, &OneSwitch { ports }, SWITCH);
@@ -61,8 +61,8 @@ impl ExternalControl {
         let control = ExternalControl {
             agent: Agent::new(scenario, scenario, rates, trace, options)?,
             actions,
-            max_interval: Time::from_us(scenario.max_interval_us),
-            min_interval: Time::from_us(scenario.min_interval_us),
+            max_interval: Time::from_us(scenario.control.max_interval_us),
+            min_interval: Time::from_us(scenario.control.min_interval_us),
             action: vec![0.0; ports * actions.outputs()],
             intervals_ps: Vec::new(),
         };

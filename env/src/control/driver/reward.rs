@@ -76,10 +76,10 @@ impl RewardScale {
         options: &ControlOptions,
     ) -> Result<RewardScale, SimError> {
         let mean_ports = match scenario.is_fabric() {
-            true => f64::from(at.ports),
-            false => scenario.active_ports.mean(),
+            true => f64::from(at.network.ports),
+            false => scenario.traffic.active_ports.mean(),
         };
-        let beta = at.buffer_bytes as f64 / f64::from(at.ports);
+        let beta = at.network.buffer_bytes as f64 / f64::from(at.network.ports);
         let fairness = if options.objective.fairness > 0.0 {
             scenario.require_single()?;
             Some(Fairness {
@@ -95,8 +95,8 @@ impl RewardScale {
             slowdowns: mean_ports,
             beta_packets: beta / scenario.full_packet_bytes() as f64,
             beta,
-            queue_area: at.buffer_bytes as f64 * options.reference_interval_s,
-            paused_s: f64::from(at.ports) * options.reference_interval_s,
+            queue_area: at.network.buffer_bytes as f64 * options.reference_interval_s,
+            paused_s: f64::from(at.network.ports) * options.reference_interval_s,
             charged: vec![Time::ZERO; at.port_count()],
             fairness,
         })

@@ -153,8 +153,8 @@ pub fn run_recorded(
     policy: &str,
     out: &mut dyn io::Write,
 ) -> Result<Outcome, RecordError> {
-    if scenario.min_interval_us > 0 {
-        return Err(RecordError::MinInterval(scenario.min_interval_us));
+    if scenario.control.min_interval_us > 0 {
+        return Err(RecordError::MinInterval(scenario.control.min_interval_us));
     }
     let mut env = prepared::<OneSwitch, ()>(scenario, trace, options, ())?;
     env.record_events(scenario, &options.control.low_level);

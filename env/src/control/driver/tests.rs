@@ -149,10 +149,9 @@ fn shapes_and_ranges() {
 
 #[test]
 fn a_late_decision_takes_effect_late_and_no_trigger_fires_before() {
-    let scenario = Scenario {
-        decision_latency_us: 400,
-        ..small()
-    };
+    let scenario = small().with(|scenario| {
+        scenario.control.decision_latency_us = 400;
+    });
     let trace = generate(&scenario, 5);
     let mut env = ControlEnv::new(&scenario, &trace, &ControlOptions::default()).unwrap();
     assert_eq!(env.advance(), StopReason::Decision);
@@ -166,10 +165,9 @@ fn a_late_decision_takes_effect_late_and_no_trigger_fires_before() {
 
 #[test]
 fn the_longest_interval_is_kept() {
-    let scenario = Scenario {
-        max_interval_us: 300,
-        ..small()
-    };
+    let scenario = small().with(|scenario| {
+        scenario.control.max_interval_us = 300;
+    });
     let trace = generate(&scenario, 5);
     let mut controller = FixedAlpha::new(2);
     let outcome =
@@ -188,10 +186,9 @@ fn the_longest_interval_is_kept() {
 #[test]
 fn the_shortest_interval_is_kept_and_a_trigger_in_it_waits() {
     let interval = Time::from_us(2_000);
-    let scenario = Scenario {
-        min_interval_us: 2_000,
-        ..small()
-    };
+    let scenario = small().with(|scenario| {
+        scenario.control.min_interval_us = 2_000;
+    });
     let trace = generate(&scenario, 5);
     let mut env = ControlEnv::new(&scenario, &trace, &ControlOptions::default()).unwrap();
     let (mut at_once, mut waited, mut last) = (0, 0, None);
@@ -250,10 +247,9 @@ fn the_shortest_interval_goes_with_the_longest_and_with_a_latency() {
 
 #[test]
 fn a_limit_of_decisions_truncates() {
-    let scenario = Scenario {
-        max_decisions: 3,
-        ..small()
-    };
+    let scenario = small().with(|scenario| {
+        scenario.control.max_decisions = 3;
+    });
     let trace = generate(&scenario, 5);
     let mut env = ControlEnv::new(&scenario, &trace, &ControlOptions::default()).unwrap();
     for _ in 0..3 {
@@ -278,7 +274,7 @@ fn the_other_objectives_reward_their_terms() {
         .iter()
         .map(|record| record.spec.size)
         .sum();
-    let beta = scenario.buffer_bytes as f64 / 16.0;
+    let beta = scenario.network.buffer_bytes as f64 / 16.0;
     assert!(total > 0.0 && total <= 1.01 * bytes as f64 / beta);
     let (mut env, total, _) = run(&scenario, &with("loss"), 5);
     let lost = env.outcome().summary.drops_data as f64;
@@ -368,10 +364,9 @@ fn the_order_of_the_file_does_not_change_the_rewards() {
 /// The features of a port with several queues are sums over them.
 #[test]
 fn several_queues_of_a_port_are_observed_together() {
-    let scenario = Scenario {
-        queues_per_port: 3,
-        ..small()
-    };
+    let scenario = small().with(|scenario| {
+        scenario.queues.queues_per_port = 3;
+    });
     let mut trace = generate(&scenario, 5);
     for (flow, spec) in trace.flows.iter_mut().enumerate() {
         spec.priority = (flow % 3) as u8;
@@ -382,7 +377,7 @@ fn several_queues_of_a_port_are_observed_together() {
         let buffer = env.simulator().buffer();
         for (port, features) in env.observation().chunks(HISTORY * FEATURES).enumerate() {
             let length = features[(HISTORY - 1) * FEATURES];
-            let expected = buffer.port(port) as f32 / scenario.buffer_bytes as f32;
+            let expected = buffer.port(port) as f32 / scenario.network.buffer_bytes as f32;
             assert!((length - expected).abs() < 1e-6, "{length} {expected}");
             let queues = &buffer.queues()[3 * port..3 * port + 3];
             shared += usize::from(queues.iter().filter(|&&bytes| bytes > 0).count() > 1);

@@ -90,7 +90,7 @@ fn the_lines_add_up_to_the_summary() {
         let run = crowded(changes);
         let (text, outcome) = record(&run, &over(low_level));
         let (_, events) = text.split_once("begin\n").unwrap();
-        let in_service = run.0.count_in_service;
+        let in_service = run.0.queues.count_in_service;
         let (mut queues, mut last, mut most) = (vec![0u64; 16], 0, 0);
         let mut counts = std::collections::BTreeMap::<char, u64>::new();
         let mut lines = events.lines().peekable();
@@ -146,11 +146,11 @@ fn the_lines_add_up_to_the_summary() {
         assert_eq!(most, summary.max_occupancy_bytes, "{context}");
         assert!(count('D') > 50, "{context}: {counts:?}");
         assert_eq!(count('u') > 0, !in_service);
-        assert_eq!(count('L') > 0, run.0.decision_latency_us > 0);
+        assert_eq!(count('L') > 0, run.0.control.decision_latency_us > 0);
         assert_eq!(count('p') > 0, low_level == "occamy", "{context}");
         assert_eq!(
             events.contains(",interval,"),
-            run.0.max_interval_us > 0,
+            run.0.control.max_interval_us > 0,
             "{context}"
         );
     }

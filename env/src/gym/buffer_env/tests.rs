@@ -283,7 +283,7 @@ fn snapshots_of_something_else_are_refused() {
 #[test]
 fn options_that_make_no_sense_are_refused() {
     let mut broken = options(&[]);
-    broken.scenario.ports = 1;
+    broken.scenario.network.ports = 1;
     assert!(matches!(
         BufferEnv::new(broken),
         Err(EnvError::Simulation(_))

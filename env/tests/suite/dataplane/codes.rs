@@ -50,12 +50,11 @@ fn examination() -> (String, String) {
         let bytes = rng::below(&mut chance, buffer + 1);
         ask("queue", bytes, buffer, u64::from(queue_code(bytes, buffer)));
         let rate = 1_000_000 + rng::below(&mut chance, 10_000_000_000_000);
-        let scenario = Scenario {
-            ports: 2,
-            buffer_bytes: 2 * unit.min(400_000_000_000),
-            rate_bps: rate,
-            ..Scenario::default()
-        };
+        let scenario = Scenario::default().with(|scenario| {
+            scenario.network.ports = 2;
+            scenario.network.buffer_bytes = 2 * unit.min(400_000_000_000);
+            scenario.network.rate_bps = rate;
+        });
         let units = CodeUnits::new(&scenario);
         ask("drain", units.beta, rate, units.drain_ns);
     }

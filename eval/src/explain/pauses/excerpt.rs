@@ -155,7 +155,8 @@ pub(super) fn of(
     pauses: &[PfcInterval],
 ) -> Result<PausesExcerpt, EvalError> {
     let scenario = &config.scenario;
-    let drain = 8.0 * scenario.buffer_bytes as f64 / scenario.rate_bps.max(1) as f64;
+    let drain =
+        8.0 * scenario.network.buffer_bytes as f64 / scenario.network.rate_bps.max(1) as f64;
     let length = Time::from_secs_f64(DRAINS * drain).max(Time(SAMPLES));
     let window = Window::of_most(pauses, length);
     let (places, others) = longest(pauses, window);
@@ -197,7 +198,7 @@ fn longest(pauses: &[PfcInterval], window: Window) -> (Vec<Place>, usize) {
 }
 
 fn queue(scenario: &Scenario, seed: u64, (switch, port, priority): Place) -> PausedQueue {
-    let leaves = scenario.leaves as usize;
+    let leaves = scenario.network.leaves as usize;
     let kind_of = |switch: SwitchId| match (scenario.is_fabric(), switch.index() < leaves) {
         (false, _) => "switch",
         (true, true) => "leaf",

@@ -49,7 +49,7 @@ pub fn simulate(
     let seed = policy
         .text("seed")
         .and_then(|text| text.parse::<u64>().ok());
-    let leaves = scenario.leaves as usize;
+    let leaves = scenario.network.leaves as usize;
     let mut build = |id: SwitchId, at: &Scenario| {
         let number = usize::from(id.0);
         let forest = match number < leaves {

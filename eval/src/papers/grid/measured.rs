@@ -166,7 +166,7 @@ impl Measured {
         let (leaves, spines) = (of_kind("leaf"), of_kind("spine"));
         let base = class(FlowClass::Incast).find_map(|record| record.base);
         let base_ms = base.map(|base| base.as_ms_f64());
-        let min_rto_ms = scenario.min_rto_us as f64 / 1e3;
+        let min_rto_ms = scenario.tcp.min_rto_us as f64 / 1e3;
         let floor_ms = largest_query_ms(scenario, class(FlowClass::Incast).map(|r| &r.spec));
         let (late, answers) = beyond_with_unfinished(class(FlowClass::Incast), min_rto_ms);
         Measured {

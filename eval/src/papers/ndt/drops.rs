@@ -64,7 +64,7 @@ impl Quantity for Drops {
         let outcome = run
             .policy
             .watched(run.scenario, &run.trace.trace, recording)?;
-        Ok(Drops::of(&outcome.drops, run.scenario.buffer_bytes))
+        Ok(Drops::of(&outcome.drops, run.scenario.network.buffer_bytes))
     }
 }
 

@@ -72,7 +72,7 @@ impl Quantity for Run {
 
 /// Returns the minimum RTO in milliseconds.
 fn timeout_ms(scenario: &Scenario) -> f64 {
-    scenario.min_rto_us as f64 / 1e3
+    scenario.tcp.min_rto_us as f64 / 1e3
 }
 
 impl Run {

@@ -134,7 +134,7 @@ fn measure(
     Ok(Results {
         policies,
         runs,
-        buffer_bytes: scenario.buffer_bytes,
+        buffer_bytes: scenario.network.buffer_bytes,
     })
 }
 
@@ -195,7 +195,7 @@ impl Run {
         numbered: &NumberedTrace,
         outcome: &Outcome,
     ) -> Run {
-        let capacity = scenario.buffer_bytes;
+        let capacity = scenario.network.buffer_bytes;
         let ports = ports_of(&numbered.trace);
         let end = Time::from_secs_f64(outcome.summary.simulated_s);
         let states = States::of(&outcome.timeline, ports, end);

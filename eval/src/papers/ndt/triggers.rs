@@ -111,10 +111,9 @@ struct Results {
 pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
     let mut testbed = Scenario::preset(PRESET)?;
     testbed.set("workload=web_search")?;
-    let fast = Scenario {
-        rate_bps: FAST_BPS,
-        ..testbed.clone()
-    };
+    let fast = testbed.clone().with(|scenario| {
+        scenario.network.rate_bps = FAST_BPS;
+    });
     let Some((actor, _)) = context.learned.network() else {
         return Err(PapersError::NotANetwork(context.learned.name().to_owned()));
     };
@@ -199,7 +198,7 @@ fn cumulative(
     watched?.into_iter().for_each(|run| all.append(run));
     let series = Series::new(
         TriggerMode::CumulativeEvent,
-        scenario.rate_bps,
+        scenario.network.rate_bps,
         &all.intervals_ps,
     );
     Ok((series, all.observations))
@@ -233,7 +232,7 @@ fn per_packet(context: &Context, scenario: &Scenario) -> Result<Series, PapersEr
     let pooled: Vec<u64> = intervals.flatten().collect();
     Ok(Series::new(
         TriggerMode::PerPacket,
-        scenario.rate_bps,
+        scenario.network.rate_bps,
         &pooled,
     ))
 }

@@ -129,10 +129,9 @@ impl Topology for PooledLeafSpine {
     }
 
     fn scenario_at<'a>(&self, scenario: &'a Scenario, switch: SwitchId) -> Cow<'a, Scenario> {
-        Cow::Owned(Scenario {
-            ports: u32::try_from(self.ports(switch)).unwrap_or(u32::MAX),
-            ..scenario.at_switch(Tier::Leaf)
-        })
+        Cow::Owned(scenario.at_switch(Tier::Leaf).with(|scenario| {
+            scenario.network.ports = u32::try_from(self.ports(switch)).unwrap_or(u32::MAX);
+        }))
     }
 
     fn kind(&self, switch: SwitchId, links: &Links) -> (&'static str, Option<f64>) {
@@ -192,7 +191,7 @@ mod tests {
             scenario.set(change).unwrap();
         }
         for &ecmp in Ecmp::ALL {
-            scenario.ecmp = ecmp;
+            scenario.network.ecmp = ecmp;
             let (own, pooled) = (
                 LeafSpine::of(&scenario, 5),
                 PooledLeafSpine::of(&scenario, 5),
@@ -231,7 +230,7 @@ mod tests {
         let pools = network.per_switch(Ok::<_, ()>).unwrap();
         assert_eq!(pools.len(), 2);
         let at = network.scenario_at(&scenario, pools[0]);
-        assert_eq!((at.ports, at.buffer_bytes), (48, 3_932_160));
+        assert_eq!((at.network.ports, at.network.buffer_bytes), (48, 3_932_160));
         assert!((32..40).all(|port| network.is_uplink(pools[1], port)));
         assert!(!network.is_uplink(pools[1], 31) && !network.is_uplink(pools[1], 40));
         assert_eq!(network.line(pools[1], 40), LinkKind::FABRIC);

@@ -41,20 +41,19 @@ fn simulator(scenario: &Scenario, policy: &str, trace: &Trace) -> Simulator {
 
 /// ns-3's settings for the reference results.
 fn reference_scenario() -> Scenario {
-    Scenario {
-        mss: 1448,
-        header_bytes: 54,
-        ack_bytes: 54,
-        syn_bytes: 58,
-        handshake: true,
-        host_queue: HostQueue::Fifo,
-        count_in_service: false,
-        max_cwnd_bytes: 130_320,
-        min_rto_us: 10_000,
-        syn_timeout_us: Some(10_000),
-        recovery: Recovery::Ns3,
-        ..Scenario::default()
-    }
+    Scenario::default().with(|scenario| {
+        scenario.packets.mss = 1448;
+        scenario.packets.header_bytes = 54;
+        scenario.packets.ack_bytes = 54;
+        scenario.packets.syn_bytes = 58;
+        scenario.tcp.handshake = true;
+        scenario.host.queue = HostQueue::Fifo;
+        scenario.queues.count_in_service = false;
+        scenario.tcp.max_cwnd_bytes = 130_320;
+        scenario.tcp.min_rto_us = 10_000;
+        scenario.tcp.syn_timeout_us = Some(10_000);
+        scenario.tcp.recovery = Recovery::Ns3;
+    })
 }
 
 /// ns-3 3.37's flow completion times of isolated NewReno flows, nanoseconds.
@@ -93,12 +92,11 @@ fn the_arithmetic_of_isolated_flows_agrees_with_the_simulation() {
         (200_000, 60_000, 10),
         (500_000, 14_600, 1),
     ] {
-        let scenario = Scenario {
-            propagation_ns,
-            max_cwnd_bytes: cap,
-            init_cwnd,
-            ..Scenario::default()
-        };
+        let scenario = Scenario::default().with(|scenario| {
+            scenario.network.propagation_ns = propagation_ns;
+            scenario.tcp.max_cwnd_bytes = cap;
+            scenario.tcp.init_cwnd = init_cwnd;
+        });
         let isolated = IsolatedFlow::new(&scenario);
         for size in [1, 1460, 1461, 20_000, 146_000, 1_000_001, 5_000_000] {
             let trace = trace(vec![flow(0, 3, 7, 0, size)]);
@@ -116,13 +114,13 @@ fn the_arithmetic_of_isolated_flows_agrees_with_the_simulation() {
 /// Builds a trace that saturates `n` ports: enough senders for each port, and each sender offers
 /// one full window at once.
 fn saturate(n: u32, segments: u32, scenario: &mut Scenario) -> Trace {
-    scenario.init_cwnd = segments;
-    let per_port = (scenario.ports - n) / n;
+    scenario.tcp.init_cwnd = segments;
+    let per_port = (scenario.network.ports - n) / n;
     let mut flows = Vec::new();
     for port in 0..n {
         for sender in 0..per_port {
             let src = n + port * per_port + sender;
-            let size = u64::from(segments * scenario.mss);
+            let size = u64::from(segments * scenario.packets.mss);
             // Staggered over a packet time, so that arrivals of the ports interleave.
             let start = (u64::from(sender) * u64::from(n) + u64::from(port)) * 12_144
                 / u64::from(per_port * n);
@@ -134,11 +132,10 @@ fn saturate(n: u32, segments: u32, scenario: &mut Scenario) -> Trace {
 
 /// Mean length of each of `n` saturated queues, bytes.
 fn saturated_queues(policy: &str, n: u32) -> (Vec<f64>, Scenario) {
-    let mut scenario = Scenario {
-        ports: 64,
-        ..Scenario::default()
-    };
-    scenario.incast_degree = RangeU32::new(1, 15);
+    let mut scenario = Scenario::default().with(|scenario| {
+        scenario.network.ports = 64;
+    });
+    scenario.traffic.incast_degree = RangeU32::new(1, 15);
     let trace = saturate(n, 2_000, &mut scenario);
     let mut simulator = simulator(&scenario, policy, &trace);
     // The first packet is lost after some 100 µs; the SACK that tells its sender waits behind a
@@ -171,7 +168,7 @@ fn dynamic_threshold_reaches_its_steady_state_within_a_packet() {
         (1.0, 8),
     ] {
         let (queues, scenario) = saturated_queues(&format!("dt:alpha={alpha}"), n);
-        let buffer = scenario.buffer_bytes as f64;
+        let buffer = scenario.network.buffer_bytes as f64;
         let expected = alpha * buffer / (1.0 + f64::from(n) * alpha);
         let packet = scenario.full_packet_bytes() as f64;
         for queue in queues {
@@ -183,10 +180,9 @@ fn dynamic_threshold_reaches_its_steady_state_within_a_packet() {
 
 #[test]
 fn static_threshold_fills_its_share_in_whole_packets() {
-    let mut scenario = Scenario {
-        ports: 64,
-        ..Scenario::default()
-    };
+    let mut scenario = Scenario::default().with(|scenario| {
+        scenario.network.ports = 64;
+    });
     let trace = saturate(2, 2_000, &mut scenario);
     let mut simulator = simulator(&scenario, "st", &trace);
     let mut largest = [0; 2];
@@ -196,31 +192,29 @@ fn static_threshold_fills_its_share_in_whole_packets() {
         }
     }
     let packet = scenario.full_packet_bytes();
-    let share = scenario.buffer_bytes / u64::from(scenario.ports);
+    let share = scenario.network.buffer_bytes / u64::from(scenario.network.ports);
     assert_eq!(largest, [share / packet * packet; 2]);
 }
 
 #[test]
 fn complete_sharing_fills_the_buffer_to_within_a_packet() {
-    let mut scenario = Scenario {
-        ports: 64,
-        ..Scenario::default()
-    };
+    let mut scenario = Scenario::default().with(|scenario| {
+        scenario.network.ports = 64;
+    });
     let trace = saturate(2, 2_000, &mut scenario);
     let outcome = simulator(&scenario, "cs", &trace).run();
     let packet = scenario.full_packet_bytes();
-    assert!(outcome.summary.max_occupancy_bytes > scenario.buffer_bytes - packet);
-    assert!(outcome.summary.max_occupancy_bytes <= scenario.buffer_bytes);
+    assert!(outcome.summary.max_occupancy_bytes > scenario.network.buffer_bytes - packet);
+    assert!(outcome.summary.max_occupancy_bytes <= scenario.network.buffer_bytes);
     assert!(outcome.summary.drops > 0);
 }
 
 #[test]
 fn a_flow_completes_although_its_last_packets_are_lost() {
     // Ten senders with ten packets each into a buffer of eight packets.
-    let scenario = Scenario {
-        buffer_bytes: 12_000,
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.network.buffer_bytes = 12_000;
+    });
     let flows = (0..10)
         .map(|i| flow(u64::from(i), i + 1, 0, 0, 14_600))
         .collect();
@@ -252,10 +246,9 @@ fn delay_and_goodput_of_three_segments() {
 
 #[test]
 fn losses_count_for_each_delivered_segment() {
-    let scenario = Scenario {
-        buffer_bytes: 2 * 1_518,
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.network.buffer_bytes = 2 * 1_518;
+    });
     let flows = (0..3)
         .map(|i| flow(u64::from(i), i + 1, 0, 0, 1_460))
         .collect();
@@ -275,10 +268,9 @@ fn losses_count_for_each_delivered_segment() {
 
 #[test]
 fn simultaneous_flows_start_in_the_order_of_the_trace() {
-    let scenario = Scenario {
-        host_queue: HostQueue::Fifo,
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.host.queue = HostQueue::Fifo;
+    });
     let flows = vec![
         flow(7, 0, 1, 500, 1460),
         flow(3, 0, 2, 500, 1460),
@@ -347,17 +339,16 @@ proptest! {
         count_in_service in any::<bool>(),
         sack in any::<bool>(),
     ) {
-        let scenario = Scenario {
-            ports,
-            buffer_bytes,
-            handshake,
-            count_in_service,
-            sack,
-            host_queue: if fifo { HostQueue::Fifo } else { HostQueue::Fair },
-            active_ports: RangeU32::new(1, ports),
-            incast_degree: RangeU32::new(1, ports - 1),
-            ..Scenario::default()
-        };
+        let scenario = Scenario::default().with(|scenario| {
+            scenario.network.ports = ports;
+            scenario.network.buffer_bytes = buffer_bytes;
+            scenario.tcp.handshake = handshake;
+            scenario.queues.count_in_service = count_in_service;
+            scenario.tcp.sack = sack;
+            scenario.host.queue = if fifo { HostQueue::Fifo } else { HostQueue::Fair };
+            scenario.traffic.active_ports = RangeU32::new(1, ports);
+            scenario.traffic.incast_degree = RangeU32::new(1, ports - 1);
+        });
         let mut simulator = simulator(&scenario, policy, &trace);
         let mut last = Time::ZERO;
         while !simulator.finished() {
@@ -380,7 +371,7 @@ proptest! {
 #[test]
 fn a_paced_flow_takes_the_time_of_its_rate() {
     let scenario = Scenario::default();
-    let (segments, mss) = (50, u64::from(scenario.mss));
+    let (segments, mss) = (50, u64::from(scenario.packets.mss));
     let trace = trace(vec![flow(0, 1, 0, 0, segments * mss)]);
     let policy = PolicySpec::baseline().build(&scenario).unwrap();
     let mut simulator = Simulator::new(&scenario, &trace, policy)
@@ -399,16 +390,15 @@ fn a_paced_flow_takes_the_time_of_its_rate() {
 /// Complete sharing drops where the buffer has no room, static thresholds where the port has none.
 #[test]
 fn recorded_drops_show_the_buffer_at_the_loss() {
-    let scenario = Scenario {
-        buffer_bytes: 100_000,
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.network.buffer_bytes = 100_000;
+    });
     let flows = (0..8).map(|src| flow(src, src as u32, 9, 0, 200_000));
     let trace = trace(flows.collect());
     let packet = scenario.full_packet_bytes();
     for (policy, limit, loss) in [
-        ("cs", scenario.buffer_bytes, Loss::Full),
-        ("st", scenario.buffer_bytes / 16, Loss::Refused),
+        ("cs", scenario.network.buffer_bytes, Loss::Full),
+        ("st", scenario.network.buffer_bytes / 16, Loss::Refused),
     ] {
         let mut simulator = simulator(&scenario, policy, &trace);
         simulator.record_drops();
@@ -436,7 +426,7 @@ fn acknowledgements_bring_the_records_of_every_hop() {
         for setting in ["transport=powertcp", "demand=ports", "handshake=false"] {
             scenario.set(setting).unwrap();
         }
-        scenario.int_on_acks = on_acks;
+        scenario.telemetry.on_acks = on_acks;
         let trace = trace(vec![flow(0, 0, 5, 0, 2_800)]);
         let mut simulator = PolicySpec::baseline().fabric(&scenario, &trace).unwrap();
         let mut paths = BTreeMap::new();

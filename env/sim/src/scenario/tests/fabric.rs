@@ -15,21 +15,28 @@ fn the_presets_have_the_published_buffers() {
         ("credence-train", 1_052_672, 105_267, 32),
     ] {
         let scenario = preset(name);
-        assert_eq!(scenario.at_switch(Tier::Leaf).buffer_bytes, leaf, "{name}");
         assert_eq!(
-            scenario.at_switch(Tier::Spine).buffer_bytes,
+            scenario.at_switch(Tier::Leaf).network.buffer_bytes,
+            leaf,
+            "{name}"
+        );
+        assert_eq!(
+            scenario.at_switch(Tier::Spine).network.buffer_bytes,
             spine,
             "{name}"
         );
-        assert_eq!(scenario.buffer_bytes, leaf, "{name}");
+        assert_eq!(scenario.network.buffer_bytes, leaf, "{name}");
         assert_eq!(scenario.base_rtt(), Time::from_us(rtt_us), "{name}");
         assert_eq!(scenario.oversubscription(), 4.0, "{name}");
     }
     let mut scenario = preset("abm-leafspine");
     scenario.set("spine_buffer=leaf").unwrap();
-    assert_eq!(scenario.at_switch(Tier::Spine).buffer_bytes, 3_932_160);
-    assert_eq!(scenario.at_switch(Tier::Spine).ports, 8);
-    assert_eq!(scenario.at_switch(Tier::Leaf).ports, 40);
+    assert_eq!(
+        scenario.at_switch(Tier::Spine).network.buffer_bytes,
+        3_932_160
+    );
+    assert_eq!(scenario.at_switch(Tier::Spine).network.ports, 8);
+    assert_eq!(scenario.at_switch(Tier::Leaf).network.ports, 40);
 }
 
 #[test]
@@ -42,12 +49,15 @@ fn hosts_and_buffers_follow_from_the_settings_in_any_order() {
         }
         scenario.set("buffer_bytes_per_port_gbps=10").unwrap();
         scenario.set("fabric_rate_bps=4e9").unwrap();
-        assert_eq!((scenario.ports, scenario.is_fabric()), (30, true));
+        assert_eq!((scenario.network.ports, scenario.is_fabric()), (30, true));
         // Five hosts of 1 Gbit/s and two links of 4.
-        assert_eq!(scenario.buffer_bytes, 10 * 1_024 * 13);
+        assert_eq!(scenario.network.buffer_bytes, 10 * 1_024 * 13);
         let spine = scenario.at_switch(Tier::Spine);
-        assert_eq!(spine.buffer_bytes, 10 * 1_024 * 24);
-        assert_eq!((spine.ports, spine.rate_bps), (6, 4_000_000_000));
+        assert_eq!(spine.network.buffer_bytes, 10 * 1_024 * 24);
+        assert_eq!(
+            (spine.network.ports, spine.network.rate_bps),
+            (6, 4_000_000_000)
+        );
         scenario.validate().unwrap();
     }
 }
@@ -70,7 +80,11 @@ fn one_leaf_is_one_switch() {
     assert_eq!(scenario.base_rtt(), Scenario::default().base_rtt());
     let switch = scenario.at_switch(Tier::Leaf);
     assert_eq!(
-        (switch.ports, switch.rate_bps, switch.buffer_bytes),
+        (
+            switch.network.ports,
+            switch.network.rate_bps,
+            switch.network.buffer_bytes
+        ),
         (16, 1_000_000_000, 1_000_000)
     );
 }
@@ -232,12 +246,12 @@ fn the_presets_have_the_published_traffic() {
         ("credence-train", Demand::Ring, 0.8, 49_344),
     ] {
         let scenario = preset(name);
-        assert_eq!(scenario.demand, demand, "{name}");
-        assert_eq!(scenario.load, load.into(), "{name}");
+        assert_eq!(scenario.demand.kind, demand, "{name}");
+        assert_eq!(scenario.traffic.load, load.into(), "{name}");
         assert_eq!(scenario.answer_bytes(), answer, "{name}");
-        assert_eq!(scenario.query_rate, 2.0);
-        assert!(scenario.preconnected && scenario.handshake);
-        assert_eq!(scenario.slowdown_base, SlowdownBase::Pipeline);
+        assert_eq!(scenario.demand.query_rate, 2.0);
+        assert!(scenario.demand.preconnected && scenario.tcp.handshake);
+        assert_eq!(scenario.traffic.slowdown_base, SlowdownBase::Pipeline);
         let window = (Time::ZERO, Time::from_ms(3_000));
         assert_eq!(scenario.window(), Some(window));
         assert_eq!(scenario.end(), Some(Time::from_ms(14_000)));
@@ -313,5 +327,8 @@ fn classes_that_cannot_be_are_refused_with_the_remedy() {
     let list = parse("query_hosts = [1, 2]").unwrap_err();
     assert!(list.contains("such as 0..15, or all"), "{list}");
     let one = parse("load_hosts = 3\ntopology = \"leafspine\"\ndemand = \"ring\"").unwrap();
-    assert_eq!(one.load_hosts, LeafHosts::Numbers(RangeU32::new(3, 3)));
+    assert_eq!(
+        one.demand.load_hosts,
+        LeafHosts::Numbers(RangeU32::new(3, 3))
+    );
 }

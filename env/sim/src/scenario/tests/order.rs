@@ -93,7 +93,10 @@ fn a_buffer_is_what_was_given_whatever_stands_between() {
                 in_file("leafspine-4x4", &order),
             ] {
                 let scenario = scenario.unwrap();
-                let found = (scenario.buffer_bytes, scenario.buffer_bytes_per_port_gbps);
+                let found = (
+                    scenario.network.buffer_bytes,
+                    scenario.network.buffer_bytes_per_port_gbps,
+                );
                 assert_eq!(found, (bytes, per_port), "{order:?}");
             }
         }
@@ -116,7 +119,10 @@ fn a_marking_threshold_is_what_was_given_in_either_form() {
                 in_file("leafspine-4x4", &order),
             ] {
                 let scenario = scenario.unwrap();
-                let found = (scenario.ecn_threshold_bytes, scenario.ecn_k_packets);
+                let found = (
+                    scenario.marking.threshold_bytes,
+                    scenario.marking.threshold_packets,
+                );
                 assert_eq!(found, (bytes, packets), "{order:?}");
             }
         }
@@ -168,7 +174,7 @@ fn what_cannot_be_read_changes_nothing() {
 /// Returns the values of each setting in the presets, and some more values for settings that depend on
 /// others.
 fn values() -> Vec<(&'static str, Vec<String>)> {
-    let settings: Vec<_> = Scenario::settings().iter().collect();
+    let settings = Scenario::settings();
     let mut values: Vec<(&str, Vec<String>)> = settings
         .iter()
         .map(|setting| (setting.key, Vec::new()))
@@ -177,7 +183,8 @@ fn values() -> Vec<(&'static str, Vec<String>)> {
         let entries: Vec<_> = preset
             .scenario()
             .entries()
-            .map(|(_, value)| value)
+            .into_iter()
+            .map(|entry| entry.toml)
             .collect();
         for ((_, known), value) in values.iter_mut().zip(entries) {
             let value = value.trim_matches('"').to_owned();

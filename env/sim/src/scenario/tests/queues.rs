@@ -72,11 +72,10 @@ fn a_marking_threshold_takes_the_place_of_the_one_in_force() {
         Some(2_920)
     );
     assert_eq!(bytes(&["ecn_k_packets=2", "ecn_k_packets=0"]), None);
-    let both = Scenario {
-        ecn_threshold_bytes: 1,
-        ecn_k_packets: 1,
-        ..Scenario::default()
-    };
+    let both = Scenario::default().with(|scenario| {
+        scenario.marking.threshold_bytes = 1;
+        scenario.marking.threshold_packets = 1;
+    });
     let error = both.validate().unwrap_err().to_string();
     assert!(
         error.contains("must be 0 where ecn_threshold_bytes"),
@@ -95,13 +94,13 @@ fn the_presets_have_the_published_queues() {
         ("credence-train", 2, 14_000, false),
     ] {
         let scenario = Scenario::preset(name).unwrap();
-        assert_eq!(scenario.queues_per_port, queues, "{name}");
-        assert_eq!(scenario.ack_queue, AckQueue::Number(0), "{name}");
-        assert_eq!(scenario.scheduler, Scheduler::Rr, "{name}");
-        assert_eq!(scenario.flow_priority, FlowPriority::Fixed, "{name}");
-        assert!(scenario.queue_alpha.is_empty(), "{name}");
+        assert_eq!(scenario.queues.queues_per_port, queues, "{name}");
+        assert_eq!(scenario.queues.ack_queue, AckQueue::Number(0), "{name}");
+        assert_eq!(scenario.queues.scheduler, Scheduler::Rr, "{name}");
+        assert_eq!(scenario.queues.flow_priority, FlowPriority::Fixed, "{name}");
+        assert!(scenario.queues.alpha.is_empty(), "{name}");
         assert_eq!(scenario.mark_threshold_bytes(), Some(threshold), "{name}");
-        assert_eq!(scenario.slow_start, slow_start, "{name}");
+        assert_eq!(scenario.tcp.slow_start, slow_start, "{name}");
     }
 }
 

@@ -185,16 +185,16 @@ fn workloads_of_a_file_belong_to_the_scenario() {
         .unwrap();
     std::fs::remove_file(&path).unwrap();
     let text = "1000:0 10000:0.5 1000000:1";
-    assert_eq!(scenario.workload.to_string(), text);
+    assert_eq!(scenario.traffic.workload.to_string(), text);
     assert!(
         scenario
             .to_toml()
             .contains(&format!("workload = \"{text}\""))
     );
     let again = Scenario::from_toml_str(&scenario.to_toml(), "again.toml").unwrap();
-    assert_eq!(scenario.workload, again.workload);
+    assert_eq!(scenario.traffic.workload, again.traffic.workload);
     // 255.25 kB at load 0.5 of 1 Gbit/s.
-    let sizes = scenario.workload.iter().next().unwrap();
+    let sizes = scenario.traffic.workload.iter().next().unwrap();
     let gap = scenario.flow_gap_seconds(sizes.distribution(), 0.5);
     assert!((gap - 8.0 * 255_250.0 / 0.5e9).abs() < 1e-9, "{gap}");
     let mut other = scenario.clone();

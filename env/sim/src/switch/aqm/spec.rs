@@ -233,8 +233,8 @@ impl AqmSpec {
         let arguments = Arguments::of(info.parameters, self.given.values());
         let context = Context {
             ports,
-            buffer_bytes: scenario.buffer_bytes,
-            queues: ports * scenario.queues_per_port as usize,
+            buffer_bytes: scenario.network.buffer_bytes,
+            queues: ports * scenario.queues.queues_per_port as usize,
             rate: scenario.rate(),
             packet_bytes: scenario.full_packet_bytes(),
             outside_buffer: scenario.uncounted_packets(),

@@ -58,7 +58,7 @@ impl Bench {
             alpha_ingress: alphas[0],
             alpha_egress: alphas[1],
         };
-        let settings = SwitchSettings::new(&scenario, 2, scenario.buffer_bytes);
+        let settings = SwitchSettings::new(&scenario, 2, scenario.network.buffer_bytes);
         let clock_offset = ClockOffset::of(Time::ZERO);
         let policy = LosslessPolicy(management);
         let mut switch = Switch::new(SwitchId(0), clock_offset, &settings, policy).unwrap();

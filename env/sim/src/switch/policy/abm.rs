@@ -106,7 +106,7 @@ pub struct ActiveBufferConfig {
 
 impl ActiveBufferConfig {
     fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<Self, String> {
-        let alphas = alphas(arguments, scenario.queues_per_port as usize)?;
+        let alphas = alphas(arguments, scenario.queues.queues_per_port as usize)?;
         if let Some(rtts) = arguments.optional::<u32>("periodic_rtts") {
             let unused = ["alpha_unscheduled", "headroom_bytes", "update_us"];
             if let Some(name) = unused.into_iter().find(|name| arguments.is_given(name)) {
@@ -150,12 +150,13 @@ fn alphas(arguments: &Arguments<'_>, priorities: usize) -> Result<Vec<f64>, Stri
 fn headroom_bytes(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<u64, String> {
     let bytes = arguments.value("headroom_bytes");
     let most = scenario
+        .network
         .buffer_bytes
         .saturating_sub(scenario.full_packet_bytes());
     if bytes > 0 && bytes > most {
         return Err(format!(
             "headroom_bytes={bytes} leaves no packet to the other {} of the buffer; at most {most}",
-            scenario.buffer_bytes
+            scenario.network.buffer_bytes
         ));
     }
     Ok(bytes)
@@ -181,7 +182,10 @@ impl ActiveBufferManagement {
     /// # Panics
     /// When `config.alphas` does not have one α per priority.
     pub fn new(config: ActiveBufferConfig, scenario: &Scenario) -> Self {
-        let (ports, priorities) = (scenario.port_count(), scenario.queues_per_port as usize);
+        let (ports, priorities) = (
+            scenario.port_count(),
+            scenario.queues.queues_per_port as usize,
+        );
         assert_eq!(config.alphas.len(), priorities, "one α per priority");
         let queues = ports * priorities;
         ActiveBufferManagement {

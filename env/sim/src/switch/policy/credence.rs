@@ -113,7 +113,7 @@ impl Flips {
 impl Credence {
     /// Creates the policy for the switch of `scenario`, with empty queues.
     pub fn new(scenario: &Scenario, forest: Forest) -> Credence {
-        let queues_per_port = scenario.queues_per_port as usize;
+        let queues_per_port = scenario.queues.queues_per_port as usize;
         Credence {
             queues: VirtualQueues::new(scenario.port_count(), queues_per_port),
             averages: Averages::new(scenario),

@@ -20,7 +20,7 @@ pub(super) static DEFINITION: Definition = Definition {
         if scenario.has_lossless() {
             return Ok(LosslessPolicy::dynamic_threshold(alpha).into());
         }
-        Ok(match scenario.queue_alpha.is_empty() {
+        Ok(match scenario.queues.alpha.is_empty() {
             true => DynamicThreshold { alpha }.into(),
             false => DynamicThresholds::new(alpha, scenario.queue_count()).into(),
         })

@@ -54,7 +54,7 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     build: |arguments, scenario| {
         // Each queue has the scenario's α, if there is one, and the parameters that follow from it.
-        let given = scenario.queue_alpha.values();
+        let given = scenario.queues.alpha.values();
         let alphas: Vec<f64> = match given {
             [] => vec![arguments.value("alpha"); scenario.queue_count()],
             _ => given
@@ -109,7 +109,7 @@ impl EnhancedDynamicThresholdConfig {
     fn from_arguments(alpha: f64, arguments: &Arguments<'_>, scenario: &Scenario) -> Self {
         let derived = Self::suggested(
             alpha,
-            scenario.buffer_bytes,
+            scenario.network.buffer_bytes,
             scenario.queue_count(),
             scenario.rate(),
         );

@@ -74,7 +74,7 @@ impl FlowAwareConfig {
         FlowAwareConfig {
             alpha: arguments.value("alpha"),
             alpha_short: arguments.value("alpha_short"),
-            short_bytes: short_bytes.unwrap_or(15 * u64::from(scenario.mss)),
+            short_bytes: short_bytes.unwrap_or(15 * u64::from(scenario.packets.mss)),
             idle: Time::from_secs_f64(idle_us * 1e-6),
         }
     }

@@ -18,7 +18,7 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     build: |_, scenario| {
         let ports = scenario.port_count();
-        Ok(FollowLqd::new(ports, scenario.queues_per_port as usize).into())
+        Ok(FollowLqd::new(ports, scenario.queues.queues_per_port as usize).into())
     },
 };
 

@@ -127,7 +127,7 @@ impl IntelligentBufferConfig {
     }
 
     fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<Self, String> {
-        let slower = 10e9 / scenario.rate_bps as f64;
+        let slower = 10e9 / scenario.network.rate_bps as f64;
         let time = |name, at_10_gbps: f64| {
             let derived = || Time::from_secs_f64(at_10_gbps * slower);
             arguments.microseconds(name).unwrap_or_else(derived)
@@ -157,13 +157,14 @@ const SHORTEST_INTERVAL: Time = Time::from_ns(1);
 /// Bytes that the line carries during the round trip of a full packet and its acknowledgement
 /// through an empty switch.
 fn bandwidth_delay_product(scenario: &Scenario) -> u64 {
-    let acknowledgement = u64::from(scenario.ack_bytes + scenario.timestamp_bytes());
+    let acknowledgement = u64::from(scenario.packets.ack_bytes + scenario.timestamp_bytes());
     let packets = [scenario.full_packet_bytes(), acknowledgement];
     let on_the_line: u64 = packets
         .iter()
-        .map(|bytes| 2 * (bytes + u64::from(scenario.overhead_bytes)))
+        .map(|bytes| 2 * (bytes + u64::from(scenario.packets.overhead_bytes)))
         .sum();
-    let on_the_way = 4.0 * scenario.propagation().as_secs_f64() * scenario.rate_bps as f64 / 8.0;
+    let on_the_way =
+        4.0 * scenario.propagation().as_secs_f64() * scenario.network.rate_bps as f64 / 8.0;
     on_the_line + floor_u64(on_the_way)
 }
 

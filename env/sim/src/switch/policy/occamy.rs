@@ -50,7 +50,7 @@ pub(super) static DEFINITION: Definition = Definition {
                 "burst_bytes={burst} pays for no full packet; needs at least {packet_bytes}"
             ));
         }
-        let burst = burst.unwrap_or(u64::from(scenario.ports) * packet_bytes);
+        let burst = burst.unwrap_or(u64::from(scenario.network.ports) * packet_bytes);
         let budget = Budget::new(arguments.value("bandwidth"), burst, scenario);
         Ok(Occamy::new(arguments.value("alpha"), scenario.queue_count(), budget).into())
     },
@@ -75,7 +75,7 @@ struct Budget {
 impl Budget {
     fn new(bandwidth: f64, burst: u64, scenario: &Scenario) -> Budget {
         let Rate(line) = scenario.rate();
-        let lines = 2.0 * f64::from(scenario.ports);
+        let lines = 2.0 * f64::from(scenario.network.ports);
         Budget {
             bytes_per_ps: bandwidth * lines * line as f64 / 8e12,
             burst: burst as f64,

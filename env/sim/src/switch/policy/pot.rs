@@ -22,7 +22,7 @@ pub(super) static DEFINITION: Definition = Definition {
         }],
     },
     build: |arguments, scenario| {
-        let share = scenario.buffer_bytes / scenario.queue_count() as u64;
+        let share = scenario.network.buffer_bytes / scenario.queue_count() as u64;
         let limit = arguments.optional("k").unwrap_or(share);
         Ok(PushOutWithThreshold { limit }.into())
     },

@@ -22,8 +22,8 @@ pub enum Bound {
 impl Bound {
     /// Returns the value in a scenario.
     pub fn value(self, scenario: &Scenario) -> f64 {
-        let buffer = scenario.buffer_bytes as f64;
-        let gigabits = scenario.rate_bps as f64 / 1e9;
+        let buffer = scenario.network.buffer_bytes as f64;
+        let gigabits = scenario.network.rate_bps as f64 / 1e9;
         match self {
             Bound::Value(value) => value,
             Bound::Buffer(share) => share * buffer,

@@ -22,14 +22,14 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     build: |arguments, scenario| {
         let queues = scenario.queue_count() as u64;
-        let share = scenario.buffer_bytes / queues;
+        let share = scenario.network.buffer_bytes / queues;
         match arguments.optional("m") {
             Some(m) if m > share => Err(format!(
                 "m={m} reserves more for {queues} queues than the buffer has: {share} bytes are \
                  the most"
             )),
             m => Ok(MinimumAllocation {
-                reserved: m.unwrap_or(scenario.buffer_bytes / (4 * queues)),
+                reserved: m.unwrap_or(scenario.network.buffer_bytes / (4 * queues)),
             }
             .into()),
         }

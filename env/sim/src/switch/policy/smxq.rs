@@ -30,7 +30,7 @@ pub(super) static DEFINITION: Definition = Definition {
                 "k={k} is less than a full packet: {full} bytes are the least"
             )),
             k => Ok(MaximumQueueLengths {
-                longest: k.unwrap_or(2 * scenario.buffer_bytes / queues),
+                longest: k.unwrap_or(2 * scenario.network.buffer_bytes / queues),
             }
             .into()),
         }

@@ -103,7 +103,7 @@ impl TrafficAwareConfig {
     fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Self {
         let derived = Self::suggested(
             arguments.value("alpha"),
-            scenario.buffer_bytes,
+            scenario.network.buffer_bytes,
             scenario.queue_count(),
             scenario.full_packet_bytes(),
         );

@@ -24,9 +24,9 @@ struct Racks {
 impl Racks {
     fn of(scenario: &Scenario) -> Racks {
         Racks {
-            demand: scenario.demand,
+            demand: scenario.demand.kind,
             leaves: scenario.racks(),
-            hosts_per_leaf: scenario.ports / scenario.racks(),
+            hosts_per_leaf: scenario.network.ports / scenario.racks(),
             sending: scenario.sending_leaves(),
         }
     }
@@ -142,7 +142,7 @@ pub(super) fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
     let first = Class {
         stream: "host flows",
         kind: 0,
-        numbers: scenario.numbers_of(scenario.load_hosts),
+        numbers: scenario.numbers_of(scenario.demand.load_hosts),
         gap: 1.0 / scenario.host_flow_rate(sizes, load),
     };
     let mut kinds = vec![workload.short_name().to_owned(), "incast".to_owned()];
@@ -162,11 +162,11 @@ pub(super) fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
             priority: 0,
         }));
     }
-    if scenario.second_load > 0.0 {
+    if scenario.demand.second_load > 0.0 {
         let second = Class {
             stream: "host flows of the second class",
             kind: Trace::SECOND,
-            numbers: scenario.numbers_of(scenario.second_hosts),
+            numbers: scenario.numbers_of(scenario.demand.second_hosts),
             gap: 1.0 / scenario.second_flow_rate(sizes),
         };
         flows.extend(second.generate(scenario, trace_seed, sizes));
@@ -189,12 +189,12 @@ struct Query {
 
 fn queries(scenario: &Scenario, trace_seed: u64) -> Vec<Query> {
     let racks = Racks::of(scenario);
-    let numbers = scenario.numbers_of(scenario.query_hosts);
+    let numbers = scenario.numbers_of(scenario.demand.query_hosts);
     let mut queries = Vec::new();
-    if scenario.query_rate <= 0.0 {
+    if scenario.demand.query_rate <= 0.0 {
         return queries;
     }
-    let (gap, end) = (1.0 / scenario.query_rate, scenario.traffic_seconds());
+    let (gap, end) = (1.0 / scenario.demand.query_rate, scenario.traffic_seconds());
     for host in racks.senders(&numbers) {
         let mut rng = stream(trace_seed, "host queries", u64::from(host));
         let mut at = exponential(&mut rng, gap);

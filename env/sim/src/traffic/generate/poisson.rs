@@ -46,12 +46,12 @@ pub(super) fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
     let sizes = workload.distribution();
     let flow_gap = scenario.flow_gap_seconds(sizes, load_of(scenario, trace_seed));
     let mut rng = stream(trace_seed, "trace", 0);
-    let synchronised = match scenario.arrivals {
+    let synchronised = match scenario.traffic.arrivals {
         Arrivals::Spread => false,
         Arrivals::Synchronised => true,
         Arrivals::Mixed => uniform(&mut rng) < 0.5,
     };
-    let count = log_uniform(&mut rng, scenario.flows) as usize;
+    let count = log_uniform(&mut rng, scenario.traffic.flows) as usize;
     let mut ports = active_ports(scenario, trace_seed, flow_gap, synchronised, &mut rng);
 
     let mut flows = Vec::with_capacity(count + scenario.port_count());
@@ -87,8 +87,8 @@ fn active_ports(
     synchronised: bool,
     rng: &mut Xoshiro256PlusPlus,
 ) -> Vec<Port> {
-    let active = uniform_in(rng, scenario.active_ports);
-    let all: Vec<u32> = (0..scenario.ports).collect();
+    let active = uniform_in(rng, scenario.traffic.active_ports);
+    let all: Vec<u32> = (0..scenario.network.ports).collect();
     let mut chosen = distinct(rng, all.clone(), active);
     // The order matters only for simultaneous arrivals at two ports, which are very unlikely.
     chosen.sort_unstable();
@@ -96,7 +96,7 @@ fn active_ports(
         .into_iter()
         .map(|port| {
             let mut rng = stream(trace_seed, "port", u64::from(port));
-            let degree = uniform_in(&mut rng, scenario.incast_degree);
+            let degree = uniform_in(&mut rng, scenario.traffic.incast_degree);
             let others = all.iter().copied().filter(|host| *host != port).collect();
             let sources = distinct(&mut rng, others, degree);
             let mean_gap = if synchronised {

@@ -31,7 +31,7 @@ struct Process {
 
 impl Process {
     fn queries(scenario: &Scenario, trace_seed: u64, port: u32, senders: Vec<u32>) -> Process {
-        let gap = scenario.query_gap_us as f64 * 1e-6;
+        let gap = scenario.traffic.query_gap_us as f64 * 1e-6;
         let mut rng = stream(trace_seed, "queries", u64::from(port));
         Process {
             kind: Kind::Incast,
@@ -65,7 +65,7 @@ impl Process {
     /// Draws the sources of the next flows, in the order in which the flows start.
     fn sources(&mut self, scenario: &Scenario) -> Vec<u32> {
         let count = match self.kind {
-            Kind::Incast => uniform_in(&mut self.rng, scenario.incast_degree),
+            Kind::Incast => uniform_in(&mut self.rng, scenario.traffic.incast_degree),
             Kind::Elephant => 1,
         };
         distinct(&mut self.rng, self.senders.clone(), count)
@@ -75,7 +75,7 @@ impl Process {
 /// Generates answers to queries and elephants; see [`generate`](super::generate).
 pub(super) fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
     let mut rng = stream(trace_seed, "trace", 0);
-    let count = log_uniform(&mut rng, scenario.flows) as usize;
+    let count = log_uniform(&mut rng, scenario.traffic.flows) as usize;
     let mut processes = processes(scenario, trace_seed, &mut rng);
     let mut flows = Vec::with_capacity(count);
     let mut queries = 0;
@@ -88,8 +88,8 @@ pub(super) fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
             break;
         }
         let (size, query) = match process.kind {
-            Kind::Incast => (scenario.response_bytes, queries),
-            Kind::Elephant => (scenario.elephant_bytes, -1),
+            Kind::Incast => (scenario.traffic.response_bytes, queries),
+            Kind::Elephant => (scenario.traffic.elephant_bytes, -1),
         };
         flows.extend(sources.into_iter().map(|src| FlowSpec {
             id: 0,
@@ -113,16 +113,16 @@ pub(super) fn generate(scenario: &Scenario, trace_seed: u64) -> Trace {
 
 fn processes(scenario: &Scenario, trace_seed: u64, rng: &mut Xoshiro256PlusPlus) -> Vec<Process> {
     let gap = scenario.elephant_gap_seconds(load_of(scenario, trace_seed));
-    let active = uniform_in(rng, scenario.active_ports);
-    let receivers = distinct(rng, (0..scenario.ports).collect(), active);
+    let active = uniform_in(rng, scenario.traffic.active_ports);
+    let receivers = distinct(rng, (0..scenario.network.ports).collect(), active);
     let hosts_except = |excluded: &[u32]| -> Vec<u32> {
-        (0..scenario.ports)
+        (0..scenario.network.ports)
             .filter(|host| !excluded.contains(host))
             .collect()
     };
     let queries = |port, senders| Process::queries(scenario, trace_seed, port, senders);
     let elephants = |port, senders| Process::elephants(gap, trace_seed, port, senders);
-    if scenario.traffic == Traffic::BurstsOverElephants {
+    if scenario.traffic.kind == Traffic::BurstsOverElephants {
         let senders = hosts_except(&receivers);
         return receivers
             .iter()

@@ -63,25 +63,22 @@ fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
 #[test]
 fn the_buffer_and_the_transport_do_not_change_the_traffic() {
     let scenario = Scenario::default();
-    let other = Scenario {
-        buffer_bytes: 64_000,
-        min_rto_us: 10_000,
-        sack: false,
-        ..scenario.clone()
-    };
+    let other = scenario.clone().with(|scenario| {
+        scenario.network.buffer_bytes = 64_000;
+        scenario.tcp.min_rto_us = 10_000;
+        scenario.tcp.sack = false;
+    });
     assert_eq!(generate(&scenario, 5), generate(&other, 5));
 }
 
 #[test]
 fn a_higher_load_brings_the_same_flows_in_less_time() {
-    let half = Scenario {
-        arrivals: Arrivals::Spread,
-        ..Scenario::default()
-    };
-    let full = Scenario {
-        load: 1.0.into(),
-        ..half.clone()
-    };
+    let half = Scenario::default().with(|scenario| {
+        scenario.traffic.arrivals = Arrivals::Spread;
+    });
+    let full = half.clone().with(|scenario| {
+        scenario.traffic.load = 1.0.into();
+    });
     let (half, full) = (generate(&half, 9), generate(&full, 9));
     for (slow, fast) in half.flows.iter().zip(&full.flows) {
         assert_eq!(
@@ -94,10 +91,9 @@ fn a_higher_load_brings_the_same_flows_in_less_time() {
 
 #[test]
 fn the_number_of_active_ports_is_uniform() {
-    let scenario = Scenario {
-        flows: RangeU32::new(2_000, 2_000),
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.traffic.flows = RangeU32::new(2_000, 2_000);
+    });
     let count = 1_600;
     let mut active = [0_u32; 17];
     for trace in traces(&scenario, count) {
@@ -113,12 +109,11 @@ fn the_number_of_active_ports_is_uniform() {
 
 #[test]
 fn in_cast_degrees_are_uniform_and_sources_are_other_hosts() {
-    let scenario = Scenario {
-        arrivals: Arrivals::Synchronised,
-        active_ports: RangeU32::new(16, 16),
-        flows: RangeU32::new(1_500, 1_500),
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.traffic.arrivals = Arrivals::Synchronised;
+        scenario.traffic.active_ports = RangeU32::new(16, 16);
+        scenario.traffic.flows = RangeU32::new(1_500, 1_500);
+    });
     let mut degrees = [0_u32; 16];
     for trace in traces(&scenario, 100) {
         for (port, flows) in by_port(&trace) {
@@ -137,10 +132,9 @@ fn in_cast_degrees_are_uniform_and_sources_are_other_hosts() {
 
 #[test]
 fn the_number_of_flows_is_log_uniform() {
-    let scenario = Scenario {
-        active_ports: RangeU32::new(1, 1),
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.traffic.active_ports = RangeU32::new(1, 1);
+    });
     let counts: Vec<_> = traces(&scenario, 2_000)
         .map(|trace| trace.flows.len())
         .collect();
@@ -152,10 +146,9 @@ fn the_number_of_flows_is_log_uniform() {
 
 #[test]
 fn a_range_of_flows_includes_both_ends() {
-    let scenario = Scenario {
-        flows: RangeU32::new(1, 3),
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.traffic.flows = RangeU32::new(1, 3);
+    });
     let counts: BTreeSet<_> = traces(&scenario, 200)
         .map(|trace| trace.flows.len())
         .collect();
@@ -169,14 +162,13 @@ fn each_active_port_carries_its_load() {
         (Arrivals::Synchronised, 0.3),
         (Arrivals::Mixed, 0.8),
     ] {
-        let scenario = Scenario {
-            arrivals,
-            load: load.into(),
-            active_ports: RangeU32::new(4, 4),
-            incast_degree: RangeU32::new(1, 5),
-            flows: RangeU32::new(40_000, 40_000),
-            ..Scenario::default()
-        };
+        let scenario = Scenario::default().with(|scenario| {
+            scenario.traffic.arrivals = arrivals;
+            scenario.traffic.load = load.into();
+            scenario.traffic.active_ports = RangeU32::new(4, 4);
+            scenario.traffic.incast_degree = RangeU32::new(1, 5);
+            scenario.traffic.flows = RangeU32::new(40_000, 40_000);
+        });
         let mut bits = 0.0;
         let mut port_seconds = 0.0;
         for trace in traces(&scenario, 8) {
@@ -195,13 +187,12 @@ fn each_active_port_carries_its_load() {
 
 #[test]
 fn spread_arrivals_are_a_poisson_process_over_all_sources() {
-    let scenario = Scenario {
-        arrivals: Arrivals::Spread,
-        active_ports: RangeU32::new(1, 1),
-        incast_degree: RangeU32::new(5, 5),
-        flows: RangeU32::new(50_000, 50_000),
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.traffic.arrivals = Arrivals::Spread;
+        scenario.traffic.active_ports = RangeU32::new(1, 1);
+        scenario.traffic.incast_degree = RangeU32::new(5, 5);
+        scenario.traffic.flows = RangeU32::new(50_000, 50_000);
+    });
     let trace = generate(&scenario, 1);
     let gaps: Vec<_> = trace
         .flows
@@ -229,10 +220,9 @@ fn spread_arrivals_are_a_poisson_process_over_all_sources() {
 
 #[test]
 fn synchronised_groups_start_together_one_flow_from_each_source() {
-    let scenario = Scenario {
-        arrivals: Arrivals::Synchronised,
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.traffic.arrivals = Arrivals::Synchronised;
+    });
     for trace in traces(&scenario, 20) {
         let degrees: BTreeMap<_, _> = by_port(&trace)
             .into_iter()
@@ -271,11 +261,10 @@ fn mixed_is_one_or_the_other_about_equally_often() {
 #[test]
 fn sizes_follow_the_workload() {
     for workload in [Workload::WebSearch, Workload::FbHadoop] {
-        let scenario = Scenario {
-            workload: workload.into(),
-            flows: RangeU32::new(20_000, 20_000),
-            ..Scenario::default()
-        };
+        let scenario = Scenario::default().with(|scenario| {
+            scenario.traffic.workload = workload.into();
+            scenario.traffic.flows = RangeU32::new(20_000, 20_000);
+        });
         let sizes: Vec<_> = traces(&scenario, 20)
             .flat_map(|trace| trace.flows)
             .map(|flow| flow.size as f64)
@@ -304,16 +293,15 @@ proptest! {
             let min = 1 + low.index(max as usize) as u32;
             RangeU32::new(min, min + high.index((max - min + 1) as usize) as u32)
         };
-        let scenario = Scenario {
-            ports,
-            load: load.into(),
-            arrivals,
-            workload: workload.into(),
-            active_ports: range(shape[0], shape[1], ports),
-            incast_degree: range(shape[2], shape[3], ports - 1),
-            flows: RangeU32::new(1, flows),
-            ..Scenario::default()
-        };
+        let scenario = Scenario::default().with(|scenario| {
+            scenario.network.ports = ports;
+            scenario.traffic.load = load.into();
+            scenario.traffic.arrivals = arrivals;
+            scenario.traffic.workload = workload.into();
+            scenario.traffic.active_ports = range(shape[0], shape[1], ports);
+            scenario.traffic.incast_degree = range(shape[2], shape[3], ports - 1);
+            scenario.traffic.flows = RangeU32::new(1, flows);
+        });
         prop_assert!(scenario.validate().is_ok());
         let trace = generate(&scenario, seed);
         prop_assert!(trace.validate(ports).is_ok());
@@ -322,9 +310,9 @@ proptest! {
         prop_assert!(trace.flows.iter().enumerate().all(|(index, flow)| flow.id == index as u64));
         prop_assert!(trace.flows.iter().all(|flow| flow.start.as_ps() % 1_000 == 0));
         let ports = by_port(&trace);
-        prop_assert!(ports.len() <= scenario.active_ports.max as usize);
+        prop_assert!(ports.len() <= scenario.traffic.active_ports.max as usize);
         for flows in ports.values() {
-            prop_assert!(sources(flows).len() <= scenario.incast_degree.max as usize);
+            prop_assert!(sources(flows).len() <= scenario.traffic.incast_degree.max as usize);
         }
         let mut bytes = Vec::new();
         trace.to_writer(&mut bytes).unwrap();

@@ -70,7 +70,7 @@ fn the_load_of_the_uplinks_does_not_depend_on_the_demand() {
             &[&demand, "query_rate=0", "measure_ms=20000"],
         );
         let trace = generate(&scenario, 3);
-        let leaf = |host| host / scenario.hosts_per_leaf;
+        let leaf = |host| host / scenario.network.hosts_per_leaf;
         let leaving = searches(&trace).filter(|flow| leaf(flow.src) != leaf(flow.dst));
         let leaving = leaving.count();
         // Two uplinks of 10 Gbit/s for four hosts, at load 0.4.
@@ -122,7 +122,7 @@ fn hosts_of_one_leaf_answer_a_query_with_equal_parts_at_once() {
         ("leafspine-4x4", 4, 36_864),
     ] {
         let scenario = scenario(preset, &["measure_ms=1000"]);
-        let leaf = |host| host / scenario.hosts_per_leaf;
+        let leaf = |host| host / scenario.network.hosts_per_leaf;
         let queries = queries(&generate(&scenario, 7));
         assert!(!queries.is_empty());
         for answers in queries {
@@ -221,24 +221,23 @@ proptest! {
         priority in prop::sample::select(FlowPriority::ALL), queues in 1_u32..9,
         (warmup, measured) in (0_u64..50, 1_u64..50),
     ) {
-        let scenario = Scenario {
-            leaves,
-            hosts_per_leaf: hosts,
-            ports: leaves * hosts,
-            demand,
-            flow_priority: priority,
-            queues_per_port: queues,
-            warmup_ms: warmup,
-            measure_ms: measured,
-            buffer_bytes_per_port_gbps: 0.0,
-            active_ports: RangeU32::new(1, 1),
-            incast_degree: RangeU32::new(1, 1),
-            query_fanin: u32::from(demand == Demand::Ring && hosts == 1),
-            ..Scenario::preset("leafspine-4x4").unwrap()
-        };
+        let scenario = Scenario::preset("leafspine-4x4").unwrap().with(|scenario| {
+            scenario.network.leaves = leaves;
+            scenario.network.hosts_per_leaf = hosts;
+            scenario.network.ports = leaves * hosts;
+            scenario.demand.kind = demand;
+            scenario.queues.flow_priority = priority;
+            scenario.queues.queues_per_port = queues;
+            scenario.demand.warmup_ms = warmup;
+            scenario.demand.measure_ms = measured;
+            scenario.network.buffer_bytes_per_port_gbps = 0.0;
+            scenario.traffic.active_ports = RangeU32::new(1, 1);
+            scenario.traffic.incast_degree = RangeU32::new(1, 1);
+            scenario.demand.query_fanin = u32::from(demand == Demand::Ring && hosts == 1);
+        });
         scenario.validate().unwrap();
         let trace = generate(&scenario, seed);
-        match trace.validate(scenario.ports) {
+        match trace.validate(scenario.network.ports) {
             Err(TraceError::NoFlows) => prop_assert!(trace.flows.is_empty()),
             checked => prop_assert_eq!(checked.map_err(|e| e.to_string()), Ok(())),
         }

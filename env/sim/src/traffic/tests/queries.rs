@@ -78,12 +78,11 @@ fn all_other_hosts_answer_the_queries_of_one_port() {
 
 #[test]
 fn queries_are_a_poisson_process() {
-    let scenario = Scenario {
-        incast_degree: RangeU32::new(1, 1),
-        active_ports: RangeU32::new(1, 1),
-        flows: RangeU32::new(40_000, 40_000),
-        ..preset("ndt-96x10g-incast")
-    };
+    let scenario = preset("ndt-96x10g-incast").with(|scenario| {
+        scenario.traffic.incast_degree = RangeU32::new(1, 1);
+        scenario.traffic.active_ports = RangeU32::new(1, 1);
+        scenario.traffic.flows = RangeU32::new(40_000, 40_000);
+    });
     let trace = traces(&scenario, 1).next().unwrap();
     assert_eq!(trace.flows.len(), 40_000);
     let gaps: Vec<_> = trace
@@ -185,11 +184,10 @@ fn the_testbed_draws_load_and_workload_for_each_trace() {
 #[test]
 fn a_choice_of_load_and_workload_leaves_the_other_draws_alone() {
     let fixed = Scenario::default();
-    let open = Scenario {
-        load: RangeF64::new(0.2, 0.8),
-        workload: [Workload::WebSearch, Workload::FbHadoop].into(),
-        ..fixed.clone()
-    };
+    let open = fixed.clone().with(|scenario| {
+        scenario.traffic.load = RangeF64::new(0.2, 0.8);
+        scenario.traffic.workload = [Workload::WebSearch, Workload::FbHadoop].into();
+    });
     for seed in 0..20 {
         let (fixed, open) = (generate(&fixed, seed), generate(&open, seed));
         let ends = |flow: &FlowSpec| (flow.src, flow.dst, flow.query);
@@ -228,23 +226,22 @@ proptest! {
             Traffic::BurstsOverElephants => ports - active_ports.max,
             _ => ports - 1,
         });
-        let scenario = Scenario {
-            ports,
-            traffic,
-            load: load.into(),
-            active_ports,
-            incast_degree: degree,
-            flows: RangeU32::new(degree.max, degree.max + flows),
-            query_gap_us,
-            response_bytes,
-            elephant_bytes,
-            ..Scenario::default()
-        };
+        let scenario = Scenario::default().with(|scenario| {
+            scenario.network.ports = ports;
+            scenario.traffic.kind = traffic;
+            scenario.traffic.load = load.into();
+            scenario.traffic.active_ports = active_ports;
+            scenario.traffic.incast_degree = degree;
+            scenario.traffic.flows = RangeU32::new(degree.max, degree.max + flows);
+            scenario.traffic.query_gap_us = query_gap_us;
+            scenario.traffic.response_bytes = response_bytes;
+            scenario.traffic.elephant_bytes = elephant_bytes;
+        });
         prop_assert!(scenario.validate().is_ok());
         let trace = generate(&scenario, seed);
         prop_assert!(trace.validate(ports).is_ok());
-        prop_assert!(trace.flows.len() <= scenario.flows.max as usize);
-        prop_assert!(trace.flows.len() + degree.max as usize > scenario.flows.min as usize);
+        prop_assert!(trace.flows.len() <= scenario.traffic.flows.max as usize);
+        prop_assert!(trace.flows.len() + degree.max as usize > scenario.traffic.flows.min as usize);
         prop_assert!(trace.flows.is_sorted_by_key(|flow| flow.start));
         prop_assert!(trace.flows.iter().enumerate().all(|(index, flow)| flow.id == index as u64));
         let receivers = hosts(&trace.flows, |flow| flow.dst).len();

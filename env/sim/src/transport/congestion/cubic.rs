@@ -185,11 +185,10 @@ mod tests {
     use crate::transport::testing::acked;
 
     fn settings() -> Settings {
-        Settings::from_scenario(&Scenario {
-            transport: TransportKind::Cubic,
-            mss: 1_000,
-            ..Scenario::default()
-        })
+        Settings::from_scenario(&Scenario::default().with(|scenario| {
+            scenario.transport.kind = TransportKind::Cubic;
+            scenario.packets.mss = 1_000;
+        }))
     }
 
     fn at(ms: u64, segments: u32) -> Acked<'static> {

@@ -247,8 +247,8 @@ pub(super) mod tests {
         variant: TransportVariant,
     ) -> Settings {
         let mut scenario = Scenario::preset("abm-leafspine").unwrap();
-        scenario.transport = transport;
-        scenario.transport_variant = variant;
+        scenario.transport.kind = transport;
+        scenario.transport.variant = variant;
         Settings::from_scenario(&scenario)
     }
 

@@ -9,10 +9,10 @@ use crate::behaviour::setup::{MANY_EVENTS, any_setup, config};
 /// Returns the least time from the establishment to the last byte: all packets on the host's line, then
 /// the last one on the port's.
 fn least_time(scenario: &Scenario, size: u64) -> Time {
-    let mss = u64::from(scenario.mss);
+    let mss = u64::from(scenario.packets.mss);
     let packets = size.div_ceil(mss);
     let last_payload = size - (packets - 1) * mss;
-    let headers = scenario.full_packet_bytes() - mss + u64::from(scenario.overhead_bytes);
+    let headers = scenario.full_packet_bytes() - mss + u64::from(scenario.packets.overhead_bytes);
     let rate = scenario.rate();
     let full = Time((packets - 1) * rate.transmission_time(mss + headers).as_ps());
     let last = rate.transmission_time(last_payload + headers);

@@ -319,18 +319,18 @@ fn any_input() -> impl Strategy<Value = Input> {
 /// Returns the least time between the establishment and the last byte: every byte of payload and
 /// headers on the host's line, the last packet on the port's, and two propagation delays, picoseconds.
 fn least_ps(scenario: &Scenario, size: u64) -> u128 {
-    let mss = u64::from(scenario.mss);
+    let mss = u64::from(scenario.packets.mss);
     let packets = size.div_ceil(mss);
     let of_tcp = scenario.full_packet_bytes() - mss;
     // A flow may be RDMA, whose headers are usually smaller.
-    let headers = of_tcp.min(u64::from(scenario.rdma_header_bytes));
-    let headers = headers + u64::from(scenario.overhead_bytes);
+    let headers = of_tcp.min(u64::from(scenario.rdma.header_bytes));
+    let headers = headers + u64::from(scenario.packets.overhead_bytes);
     let last = size - (packets - 1) * mss + headers;
     let bytes = u128::from(size) + u128::from(packets) * u128::from(headers) + u128::from(last);
     let bits_ps = bytes * 8 * 1_000_000_000_000;
     // A transmission is rounded to a picosecond, in the worst case down.
     let rounding = u128::from(packets) + 1;
-    (bits_ps / u128::from(scenario.rate_bps)).saturating_sub(rounding)
+    (bits_ps / u128::from(scenario.network.rate_bps)).saturating_sub(rounding)
         + 2 * u128::from(scenario.propagation().as_ps())
 }
 
@@ -353,7 +353,7 @@ fn check_times(input: &Accepted, outcome: &Outcome) -> Result<(), TestCaseError>
 fn check_rates(input: &Accepted, outcome: &Outcome) -> Result<(), TestCaseError> {
     let ends: [fn(&FlowRecord) -> u32; 2] = [|record| record.spec.src, |record| record.spec.dst];
     for end in ends {
-        for host in 0..input.scenario.ports {
+        for host in 0..input.scenario.network.ports {
             let completed = || {
                 let records = outcome.records.iter();
                 records.filter(move |record| end(record) == host && record.finish.is_some())
@@ -367,7 +367,7 @@ fn check_rates(input: &Accepted, outcome: &Outcome) -> Result<(), TestCaseError>
             let span = u128::from(last.as_ps()) - u128::from(first.as_ps());
             let bits_ps = bytes * 8 * 1_000_000_000_000;
             prop_assert!(
-                bits_ps <= span * u128::from(input.scenario.rate_bps),
+                bits_ps <= span * u128::from(input.scenario.network.rate_bps),
                 "host {host}"
             );
         }
@@ -387,7 +387,7 @@ fn check_counts(input: &Accepted, ran: &Ran) -> Result<(), TestCaseError> {
     prop_assert_eq!(summary.completed, completed.count() as u64);
     prop_assert!(summary.drops_data <= summary.drops && summary.pushed_out <= summary.drops);
     prop_assert!(summary.max_occupancy_bytes <= ran.simulator.buffer().capacity());
-    let line = input.scenario.rate_bps as f64 * f64::from(input.scenario.ports);
+    let line = input.scenario.network.rate_bps as f64 * f64::from(input.scenario.network.ports);
     let rate = summary.goodput_bps;
     prop_assert!(
         rate.is_nan() || rate <= line * (1.0 + 1e-9),

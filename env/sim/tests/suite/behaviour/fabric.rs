@@ -24,17 +24,16 @@ fn in_network(
     spines: u32,
     links_per_pair: u32,
 ) -> Scenario {
-    Scenario {
-        topology: TopologyKind::LeafSpine,
-        ports: leaves * hosts_per_leaf,
-        leaves,
-        hosts_per_leaf,
-        spines,
-        links_per_pair,
-        active_ports: RangeU32::new(1, leaves * hosts_per_leaf),
-        incast_degree: RangeU32::new(1, leaves * hosts_per_leaf - 1),
-        ..scenario.clone()
-    }
+    scenario.clone().with(|scenario| {
+        scenario.network.topology = TopologyKind::LeafSpine;
+        scenario.network.ports = leaves * hosts_per_leaf;
+        scenario.network.leaves = leaves;
+        scenario.network.hosts_per_leaf = hosts_per_leaf;
+        scenario.network.spines = spines;
+        scenario.network.links_per_pair = links_per_pair;
+        scenario.traffic.active_ports = RangeU32::new(1, leaves * hosts_per_leaf);
+        scenario.traffic.incast_degree = RangeU32::new(1, leaves * hosts_per_leaf - 1);
+    })
 }
 
 /// Builds a simulation in which every switch has the set-up's policy and buffer.
@@ -77,7 +76,7 @@ pub(super) fn any_fabric() -> impl Strategy<Value = Setup> {
     let rates = 1u64..5;
     (any_setup(), network, routing, rates).prop_map(
         |(mut setup, (leaves, spines, links_per_pair), (ecmp, ecmp_salt), rate)| {
-            let hosts_per_leaf = setup.scenario.ports.div_ceil(leaves).max(2);
+            let hosts_per_leaf = setup.scenario.network.ports.div_ceil(leaves).max(2);
             setup.scenario = in_network(
                 &setup.scenario,
                 leaves,
@@ -85,15 +84,16 @@ pub(super) fn any_fabric() -> impl Strategy<Value = Setup> {
                 spines,
                 links_per_pair,
             );
-            setup.scenario.fabric_rate_bps = setup.scenario.rate_bps / 2 * rate;
-            if setup.scenario.transport.sets_rate() {
+            setup.scenario.network.fabric_rate_bps = setup.scenario.network.rate_bps / 2 * rate;
+            if setup.scenario.transport.kind.sets_rate() {
                 // Without a delay such a network has no round-trip time.
-                setup.scenario.propagation_ns = setup.scenario.propagation_ns.max(1);
+                setup.scenario.network.propagation_ns =
+                    setup.scenario.network.propagation_ns.max(1);
             }
-            setup.scenario.ecmp = ecmp;
-            setup.scenario.ecmp_salt = ecmp_salt;
+            setup.scenario.network.ecmp = ecmp;
+            setup.scenario.network.ecmp_salt = ecmp_salt;
             // Static partitions are the smaller, the more ports there are.
-            setup.scenario.buffer_bytes *= 4 * u64::from(leaves);
+            setup.scenario.network.buffer_bytes *= 4 * u64::from(leaves);
             setup
         },
     )
@@ -107,10 +107,10 @@ fn is_fastest_alone(scenario: &Scenario) -> bool {
         TransportKind::Dctcp,
         TransportKind::Cubic,
     ];
-    plain.contains(&scenario.transport)
-        && scenario.slow_start
-        && scenario.delayed_ack == 1
-        && scenario.recovery != Recovery::Ns3
+    plain.contains(&scenario.transport.kind)
+        && scenario.tcp.slow_start
+        && scenario.tcp.delayed_ack == 1
+        && scenario.tcp.recovery != Recovery::Ns3
 }
 
 proptest! {
@@ -119,7 +119,7 @@ proptest! {
     #[test]
     fn one_leaf_equals_the_single_switch(setup in any_setup()) {
         let Setup { scenario, policy, trace } = &setup;
-        let leaf = in_network(scenario, 1, scenario.ports, 0, 1);
+        let leaf = in_network(scenario, 1, scenario.network.ports, 0, 1);
         let single = policy.simulator(scenario, trace).unwrap().run();
         let leaf = policy.run(&leaf, trace).unwrap();
         prop_assert_eq!(results(&single), results(&leaf));
@@ -162,12 +162,14 @@ proptest! {
         ])),
     ) {
         let mut setup = setup;
-        setup.scenario.slowdown_base = match is_fastest_alone(&setup.scenario) {
+        setup.scenario.traffic.slowdown_base = match is_fastest_alone(&setup.scenario) {
             true => base,
             false => SlowdownBase::Pipeline,
         };
-        setup.scenario.preconnected = preconnected;
-        let mixed = Scenario { incast_transport, ..setup.scenario.clone() };
+        setup.scenario.demand.preconnected = preconnected;
+        let mixed = setup.scenario.clone().with(|scenario| {
+            scenario.transport.incast = incast_transport;
+        });
         if mixed.validate().is_ok() {
             setup.scenario = mixed;
         }
@@ -264,7 +266,7 @@ fn a_window_crosses_a_fabric_as_a_pipeline() {
             src: 1,
             dst,
             start: Time::from_us(3),
-            size: segments * u64::from(scenario.mss),
+            size: segments * u64::from(scenario.packets.mss),
             kind: 0,
             query: -1,
             priority: 0,
@@ -293,10 +295,9 @@ fn a_window_crosses_a_fabric_as_a_pipeline() {
 
 /// Returns the default traffic of `flows` flows among 16 hosts of a network.
 fn setup_of_flows(scenario: &Scenario, flows: u32) -> Setup {
-    let scenario = Scenario {
-        flows: RangeU32::new(flows, flows),
-        ..scenario.clone()
-    };
+    let scenario = scenario.clone().with(|scenario| {
+        scenario.traffic.flows = RangeU32::new(flows, flows);
+    });
     let seed = bufgym_sim::rng::trace_seed(bufgym_sim::rng::Split::Train, 1, 0);
     Setup {
         trace: bufgym_sim::traffic::generate(&scenario, seed),
@@ -308,10 +309,9 @@ fn setup_of_flows(scenario: &Scenario, flows: u32) -> Setup {
 /// Several switches give the same result each time, also in a fork.
 #[test]
 fn a_fork_of_a_fabric_goes_on_like_it() {
-    let scenario = Scenario {
-        buffer_bytes: 60_000,
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.network.buffer_bytes = 60_000;
+    });
     let setup = setup_of_flows(&in_network(&scenario, 4, 4, 4, 1), 60);
     let mut simulator = fabric(&setup);
     for _ in 0..50_000 {
@@ -341,7 +341,7 @@ fn the_switch_with_a_decision_due_is_asked() {
             TriggerMode::PerPacket,
         ))
     };
-    let capacity = |at: &Scenario| at.buffer_bytes;
+    let capacity = |at: &Scenario| at.network.buffer_bytes;
     let mut simulator = Simulator::in_network(scenario, trace, network, capacity, policy).unwrap();
     let (mut decisions, mut asked) = (0, [0; 4]);
     while let StopReason::Decision(at) = simulator.advance() {
@@ -378,7 +378,7 @@ impl Policy for Counting {
 fn packets_by_port(scenario: &Scenario, network: LeafSpine) -> Vec<Vec<u64>> {
     const FLOWS: u64 = 4_000;
     let mut rng = stream(7, "shares of links", 0);
-    let hosts = u64::from(scenario.ports);
+    let hosts = u64::from(scenario.network.ports);
     let flows = (0..FLOWS).map(|id| {
         let (src, other) = (below(&mut rng, hosts), below(&mut rng, hosts - 1));
         let dst = other + u64::from(other >= src);
@@ -400,7 +400,7 @@ fn packets_by_port(scenario: &Scenario, network: LeafSpine) -> Vec<Vec<u64>> {
     };
     let switches = network.per_switch(Ok::<_, ()>).unwrap();
     let policy = |switch, _: &Scenario| Ok(Counting(vec![0; network.ports(switch)]));
-    let capacity = |at: &Scenario| at.buffer_bytes;
+    let capacity = |at: &Scenario| at.network.buffer_bytes;
     let mut simulator = Simulator::in_network(scenario, &trace, network, capacity, policy).unwrap();
     while simulator.step() {}
     assert_eq!(simulator.outcome().summary.drops, 0);
@@ -431,8 +431,8 @@ fn no_link_stays_idle() {
     for (leaves, hosts, spines, links) in [(2, 8, 2, 2), (3, 8, 2, 4), (4, 6, 3, 1), (2, 9, 3, 3)] {
         for &ecmp in Ecmp::ALL {
             let mut scenario = in_network(&Scenario::default(), leaves, hosts, spines, links);
-            scenario.ecmp = ecmp;
-            scenario.buffer_bytes = 1 << 24;
+            scenario.network.ecmp = ecmp;
+            scenario.network.buffer_bytes = 1 << 24;
             let (hosts, spines, links) = (hosts as usize, spines as usize, links as usize);
             let (uplinks, in_turn) = (hosts..hosts + spines * links, ecmp == Ecmp::Spray);
             let case = format!("{} {leaves} {hosts} {spines} {links}", ecmp.name());

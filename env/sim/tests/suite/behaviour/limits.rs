@@ -25,11 +25,11 @@ fn alone(start: Time, size: u64) -> Trace {
 #[test]
 fn the_largest_packet_takes_its_time_and_a_larger_one_is_refused() {
     let mut scenario = Scenario::default();
-    let headers = u64::from(scenario.header_bytes);
+    let headers = u64::from(scenario.packets.header_bytes);
     for (timestamps, added) in [(false, 0), (true, 12)] {
-        scenario.timestamps = timestamps;
-        scenario.mss = (65_535 - headers - added) as u32;
-        let size = 100 * u64::from(scenario.mss);
+        scenario.tcp.timestamps = timestamps;
+        scenario.packets.mss = (65_535 - headers - added) as u32;
+        let size = 100 * u64::from(scenario.packets.mss);
         let dt = PolicySpec::baseline();
         let outcome = dt
             .simulator(&scenario, &alone(Time::ZERO, size))
@@ -37,7 +37,7 @@ fn the_largest_packet_takes_its_time_and_a_larger_one_is_refused() {
             .run();
         let line_time = Time(100 * scenario.rate().transmission_time(65_535).as_ps());
         assert!(outcome.records[0].fct.unwrap() > line_time);
-        scenario.mss += 1;
+        scenario.packets.mss += 1;
         let error = scenario.validate().unwrap_err().to_string();
         assert!(
             error.contains("mss") && error.contains("65536 bytes on the wire"),

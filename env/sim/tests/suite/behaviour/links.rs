@@ -15,16 +15,20 @@ use crate::behaviour::setup::{Setup, config};
 fn links_of(scenario: &Scenario) -> String {
     let mut links = String::new();
     let mut link = |a: String, b: String, rate: u64| {
-        let delay = scenario.propagation_ns;
+        let delay = scenario.network.propagation_ns;
         write!(links, "{a},{b},{rate},{delay} ").expect("a text has room");
     };
-    for host in 0..scenario.ports {
-        let leaf = host / scenario.hosts_per_leaf;
-        link(format!("h{host}"), format!("leaf{leaf}"), scenario.rate_bps);
+    for host in 0..scenario.network.ports {
+        let leaf = host / scenario.network.hosts_per_leaf;
+        link(
+            format!("h{host}"),
+            format!("leaf{leaf}"),
+            scenario.network.rate_bps,
+        );
     }
-    for leaf in 0..scenario.leaves {
-        for spine in 0..scenario.spines {
-            for _ in 0..scenario.links_per_pair {
+    for leaf in 0..scenario.network.leaves {
+        for spine in 0..scenario.network.spines {
+            for _ in 0..scenario.network.links_per_pair {
                 let rate = scenario.fabric_rate().0;
                 link(format!("leaf{leaf}"), format!("spine{spine}"), rate);
             }
@@ -48,10 +52,10 @@ proptest! {
     #[test]
     fn a_leaf_spine_network_equals_its_links(setup in any_fabric()) {
         let Setup { mut scenario, policy, trace } = setup;
-        scenario.slowdown_base = SlowdownBase::Pipeline;
-        prop_assume!(scenario.ecmp != Ecmp::Spray);
+        scenario.traffic.slowdown_base = SlowdownBase::Pipeline;
+        prop_assume!(scenario.network.ecmp != Ecmp::Spray);
         let linked = with_links(&scenario, &links_of(&scenario));
-        prop_assert_eq!(scenario.base_rtt_ns, linked.base_rtt_ns);
+        prop_assert_eq!(scenario.network.base_rtt_ns, linked.network.base_rtt_ns);
         let expected = policy.run(&scenario, &trace).expect("the set-up is valid");
         let found = policy.run(&linked, &trace).expect("the set-up is valid");
         prop_assert_eq!(results(&expected), results(&found));
@@ -70,8 +74,14 @@ const CHAIN: &str = "h0,west,1e9,1000 h1,east,1e9,1000 west,middle,4e8,50000 mid
 #[test]
 fn every_link_has_its_rate_and_its_delay() {
     let mut scenario = with_links(&Scenario::default(), CHAIN);
-    (scenario.active_ports, scenario.incast_degree) = (RangeU32::new(1, 1), RangeU32::new(1, 1));
-    assert_eq!((scenario.ports, scenario.propagation_ns), (2, 1_000));
+    (
+        scenario.traffic.active_ports,
+        scenario.traffic.incast_degree,
+    ) = (RangeU32::new(1, 1), RangeU32::new(1, 1));
+    assert_eq!(
+        (scenario.network.ports, scenario.network.propagation_ns),
+        (2, 1_000)
+    );
     let trace = Trace {
         flows: vec![FlowSpec {
             id: 0,

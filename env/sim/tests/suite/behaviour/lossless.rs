@@ -510,14 +510,14 @@ fn networks() -> impl Strategy<Value = Vec<String>> {
 
 /// Reduces the load if packets are small, so that there are not too many.
 fn lighten(scenario: &mut Scenario) {
-    let share = f64::from(scenario.mss.min(1_000)) / 1_000.0;
-    let load = scenario.load.min * share;
-    scenario.load = RangeF64::new(load, load);
+    let share = f64::from(scenario.packets.mss.min(1_000)) / 1_000.0;
+    let load = scenario.traffic.load.min * share;
+    scenario.traffic.load = RangeF64::new(load, load);
 }
 
 /// Returns the bytes of a pool whose lossy part has some room for every packet of the properties below.
 fn least_pool(scenario: &Scenario) -> u64 {
-    3 * (u64::from(scenario.mss) + 1_100)
+    3 * (u64::from(scenario.packets.mss) + 1_100)
 }
 
 /// Generates packets for the property below: sizes, transports and classes.
@@ -610,21 +610,21 @@ proptest! {
         lighten(&mut scenario);
         // Pools with room for a packet or two cause long pauses, and so do control packets that take a
         // whole line.
-        scenario.pfc_watchdog_us = 0;
+        scenario.lossless.pfc_watchdog_us = 0;
         let rate = match scenario.is_fabric() {
             true => scenario.rate().max(scenario.fabric_rate()),
             false => scenario.rate(),
         };
         let needed = scenario.needed_headroom(rate);
-        scenario.headroom_bytes = if own { needed } else { 0 };
+        scenario.lossless.headroom_bytes = if own { needed } else { 0 };
         let ports = match scenario.is_fabric() {
-            true => 4 + u64::from(scenario.spines.max(scenario.leaves)),
-            false => u64::from(scenario.ports),
+            true => 4 + u64::from(scenario.network.spines.max(scenario.network.leaves)),
+            false => u64::from(scenario.network.ports),
         };
         let headroom = ports * u64::from(scenario.headroom_priorities()) * scenario.port_headroom(rate);
-        let query_bytes = 200 * u64::from(scenario.mss.min(1_000));
-        scenario.buffer_bytes = headroom + least_pool(&scenario) + query_bytes * tenths / 10;
-        scenario.query_share = query_bytes as f64 / scenario.buffer_bytes as f64;
+        let query_bytes = 200 * u64::from(scenario.packets.mss.min(1_000));
+        scenario.network.buffer_bytes = headroom + least_pool(&scenario) + query_bytes * tenths / 10;
+        scenario.demand.query_share = query_bytes as f64 / scenario.network.buffer_bytes as f64;
         scenario.validate().unwrap();
         prop_assert_eq!(scenario.lossless_warning(), None);
         let trace = generate(&scenario, seed);
@@ -711,19 +711,19 @@ proptest! {
         let changes: Vec<&str> = changes.map(String::as_str).collect();
         let mut scenario = scenario(&changes);
         lighten(&mut scenario);
-        scenario.pfc_watchdog_us = 0;
-        scenario.pool_guard = guard;
-        scenario.host_jitter_ns = jitter_ns;
-        scenario.headroom_bytes = 500 * headroom;
+        scenario.lossless.pfc_watchdog_us = 0;
+        scenario.lossless.pool_guard = guard;
+        scenario.host.jitter_ns = jitter_ns;
+        scenario.lossless.headroom_bytes = 500 * headroom;
         let ports = match scenario.is_fabric() {
-            true => 4 + u64::from(scenario.spines.max(scenario.leaves)),
-            false => u64::from(scenario.ports),
+            true => 4 + u64::from(scenario.network.spines.max(scenario.network.leaves)),
+            false => u64::from(scenario.network.ports),
         };
         let rate = scenario.rate().max(scenario.fabric_rate());
         let headroom = ports * u64::from(scenario.headroom_priorities()) * scenario.port_headroom(rate);
-        let query_bytes = 100 * u64::from(scenario.mss.min(1_000));
-        scenario.buffer_bytes = headroom + least_pool(&scenario) + query_bytes * tenths / 10;
-        scenario.query_share = query_bytes as f64 / scenario.buffer_bytes as f64;
+        let query_bytes = 100 * u64::from(scenario.packets.mss.min(1_000));
+        scenario.network.buffer_bytes = headroom + least_pool(&scenario) + query_bytes * tenths / 10;
+        scenario.demand.query_share = query_bytes as f64 / scenario.network.buffer_bytes as f64;
         scenario.validate().unwrap();
         let trace = generate(&scenario, seed);
         prop_assume!(!trace.flows.is_empty());

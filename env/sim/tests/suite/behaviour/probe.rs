@@ -52,8 +52,8 @@ impl<P> Probe<P> {
         let ports = scenario.port_count();
         Probe {
             inner,
-            overhead_bytes: u64::from(scenario.overhead_bytes),
-            count_in_service: scenario.count_in_service,
+            overhead_bytes: u64::from(scenario.packets.overhead_bytes),
+            count_in_service: scenario.queues.count_in_service,
             queues: vec![VecDeque::new(); ports],
             free_since: vec![Time::ZERO; ports],
             departures: Vec::new(),

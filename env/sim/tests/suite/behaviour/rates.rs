@@ -323,28 +323,23 @@ proptest! {
     fn a_device_queue_is_the_uncounted_head_of_one_queue(setup in any_setup(), packets in 1_u32..20) {
         let names = ["dt", "cs", "st", "smxq"];
         let policy: PolicySpec = names[packets as usize % 4].parse().unwrap();
-        let head = Scenario {
-            queues_per_port: 1,
-            count_in_service: false,
-            device_fifo_packets: 0,
-            ecn_uncounted_packets: packets + 1,
-            transport: match setup.scenario.transport.reads_telemetry() {
+        let mut head = setup.scenario.clone().with(|changed| {
+            changed.queues.queues_per_port = 1;
+            changed.queues.count_in_service = false;
+            changed.queues.device_fifo_packets = 0;
+            changed.queues.uncounted_packets = packets + 1;
+            changed.transport.kind = match setup.scenario.transport.kind.reads_telemetry() {
                 // Telemetry is written when the scheduler takes a packet.
                 true => bufgym_sim::scenario::TransportKind::Timely,
-                false => setup.scenario.transport,
-            },
-            ..setup.scenario.clone()
-        };
+                false => setup.scenario.transport.kind,
+            };
+        });
         // A sender with a rate would send forever into a queue that has no room for a packet.
-        let head = Scenario {
-            buffer_bytes: head.buffer_bytes.max(least_buffer(&head, &policy)),
-            ..head
-        };
-        let device = Scenario {
-            device_fifo_packets: packets,
-            ecn_uncounted_packets: 0,
-            ..head.clone()
-        };
+        head.network.buffer_bytes = head.network.buffer_bytes.max(least_buffer(&head, &policy));
+        let device = head.clone().with(|scenario| {
+            scenario.queues.device_fifo_packets = packets;
+            scenario.queues.uncounted_packets = 0;
+        });
         let [head, device] = [head, device].map(|scenario| run(&policy.to_string(), &scenario, &setup.trace));
         prop_assert_eq!(finishes(&head), finishes(&device));
         prop_assert_eq!(head.summary.max_occupancy_bytes, device.summary.max_occupancy_bytes);

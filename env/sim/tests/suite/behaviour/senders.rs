@@ -343,8 +343,8 @@ proptest! {
         // 255 also stands for more.
         let saturated = of_flows().any(|timeouts| timeouts == 255);
         prop_assert!(sum == all || saturated && sum < all, "{} of {}", sum, all);
-        let kind = setup.scenario.transport;
-        if setup.scenario.recovery.name() != "rack" && !kind.is_combination() {
+        let kind = setup.scenario.transport.kind;
+        if setup.scenario.tcp.recovery.name() != "rack" && !kind.is_combination() {
             prop_assert_eq!(outcome.summary.tail_probes, 0);
         }
     }

@@ -64,14 +64,13 @@ impl Setup {
 
     /// Builds the simulation with every call to the policy recorded; ports have one queue.
     pub fn probed(&self) -> Simulator<Probe<AnyPolicy>> {
-        let scenario = Scenario {
-            queues_per_port: 1,
+        let scenario = self.scenario.clone().with(|scenario| {
+            scenario.queues.queues_per_port = 1;
             // For a policy, packets in such a queue have left.
-            device_fifo_packets: 0,
+            scenario.queues.device_fifo_packets = 0;
             // Packets would be larger on the line than in the buffer.
-            int_bytes_per_hop: 0,
-            ..self.scenario.clone()
-        };
+            scenario.telemetry.bytes_per_hop = 0;
+        });
         let policy = self.policy.build(&scenario).expect("the set-up is valid");
         let capacity = self.policy.capacity(&scenario);
         let probe = Probe::new(policy, &scenario);
@@ -86,34 +85,31 @@ impl Setup {
 pub fn any_setup() -> impl Strategy<Value = Setup> {
     (network(), transport(), policies()).prop_flat_map(|(network, transport, policy)| {
         let (ports, buffer_bytes) = (network.ports, network.buffer_bytes);
-        let scenario = Scenario {
-            buffer_bytes: 1,
-            ports,
-            rate_bps: network.rate_bps,
-            propagation_ns: network.propagation_ns,
-            overhead_bytes: network.overhead_bytes,
-            count_in_service: network.count_in_service,
-            host_queue: network.host_queue,
-            late_binding: transport.late_binding && network.host_queue == HostQueue::Fair,
-            queues_per_port: network.queues_per_port,
-            scheduler: network.scheduler,
-            strict_queues: network.strict_queues,
-            device_fifo_packets: match network.count_in_service {
+        let scenario = transport.with(|scenario| {
+            scenario.network.buffer_bytes = 1;
+            scenario.network.ports = ports;
+            scenario.network.rate_bps = network.rate_bps;
+            scenario.network.propagation_ns = network.propagation_ns;
+            scenario.packets.overhead_bytes = network.overhead_bytes;
+            scenario.queues.count_in_service = network.count_in_service;
+            scenario.host.queue = network.host_queue;
+            scenario.host.late_binding &= network.host_queue == HostQueue::Fair;
+            scenario.queues.queues_per_port = network.queues_per_port;
+            scenario.queues.scheduler = network.scheduler;
+            scenario.queues.strict = network.strict_queues;
+            scenario.queues.device_fifo_packets = match network.count_in_service {
                 true => 0,
                 false => network.device_fifo_packets,
-            },
-            ack_queue: match network.acks_apart {
+            };
+            scenario.queues.ack_queue = match network.acks_apart {
                 true => AckQueue::Number(0),
                 false => AckQueue::OfFlow,
-            },
-            active_ports: RangeU32::new(1, ports),
-            incast_degree: RangeU32::new(1, ports - 1),
-            ..transport
-        };
-        let scenario = Scenario {
-            buffer_bytes: buffer_bytes.max(least_buffer(&scenario, &policy)),
-            ..scenario
-        };
+            };
+            scenario.traffic.active_ports = RangeU32::new(1, ports);
+            scenario.traffic.incast_degree = RangeU32::new(1, ports - 1);
+        });
+        let buffer_bytes = buffer_bytes.max(least_buffer(&scenario, &policy));
+        let scenario = scenario.with(|scenario| scenario.network.buffer_bytes = buffer_bytes);
         traffic(ports).prop_map(move |trace| Setup {
             scenario: scenario.clone(),
             policy: policy.clone(),
@@ -125,11 +121,12 @@ pub fn any_setup() -> impl Strategy<Value = Setup> {
 /// Returns the bytes that the largest packet needs to pass an empty switch: one packet, or more if the
 /// policy never gives the whole buffer to one queue.
 pub fn least_buffer(scenario: &Scenario, policy: &PolicySpec) -> u64 {
-    let control =
-        u64::from(scenario.syn_bytes.max(scenario.ack_bytes) + scenario.timestamp_bytes());
-    let telemetry = 8 * u64::from(scenario.int_bytes_per_hop);
+    let control = u64::from(
+        scenario.packets.syn_bytes.max(scenario.packets.ack_bytes) + scenario.timestamp_bytes(),
+    );
+    let telemetry = 8 * u64::from(scenario.telemetry.bytes_per_hop);
     let largest = scenario.full_packet_bytes().max(control + SACK_BYTES) + telemetry;
-    let queues = u64::from(scenario.ports * scenario.queues_per_port);
+    let queues = u64::from(scenario.network.ports * scenario.queues.queues_per_port);
     match policy.name() {
         "cs" | "dt" | "edt" | "tdt" | "fab" | "ib" | "abm" | "unlimited" | "lqd" | "occamy"
         | "pot" | "followlqd" | "credence" => largest,
@@ -238,32 +235,31 @@ prop_compose! {
         let needs_sack = recovery != Recovery::Rfc || kind.is_combination() || kind.sets_rate();
         let delayed_ack = if ns3 || kind.sets_rate() { 1 } else { delayed_ack };
         let delays = delayed_ack > 1 || kind.is_combination();
-        let mut scenario = Scenario {
-            transport: kind,
-            sack: sack || needs_sack,
-            recovery,
-            mss,
-            init_cwnd,
-            max_cwnd_bytes: if capped { cap_segments * u64::from(mss) } else { 0 },
-            min_rto_us,
-            initial_rtt_us,
-            timestamps,
-            handshake,
-            quick_acks: if delays { quick_acks } else { 0 },
-            slow_start: slow_start || ns3,
-            slow_start_limit: if ns3 { 1 } else { slow_start_limit },
-            hystart_rule,
-            tcp_rules,
-            host_jitter_ns,
+        let mut scenario = Scenario::default().with(|scenario| {
+            scenario.transport.kind = kind;
+            scenario.tcp.sack = sack || needs_sack;
+            scenario.tcp.recovery = recovery;
+            scenario.packets.mss = mss;
+            scenario.tcp.init_cwnd = init_cwnd;
+            scenario.tcp.max_cwnd_bytes = if capped { cap_segments * u64::from(mss) } else { 0 };
+            scenario.tcp.min_rto_us = min_rto_us;
+            scenario.tcp.initial_rtt_us = initial_rtt_us;
+            scenario.tcp.timestamps = timestamps;
+            scenario.tcp.handshake = handshake;
+            scenario.tcp.quick_acks = if delays { quick_acks } else { 0 };
+            scenario.tcp.slow_start = slow_start || ns3;
+            scenario.tcp.slow_start_limit = if ns3 { 1 } else { slow_start_limit };
+            scenario.tcp.hystart_rule = hystart_rule;
+            scenario.tcp.tcp_rules = tcp_rules;
+            scenario.host.jitter_ns = host_jitter_ns;
             // Queue management that can only mark needs ECN.
-            ecn: kind.sets_rate(),
-            transport_variant,
-            int_bytes_per_hop: if int_on_acks { 8 } else { 0 },
-            int_on_acks,
-            late_binding,
-            max_simulated_ms: FOR_EVER_MS,
-            ..Scenario::default()
-        };
+            scenario.marking.ecn = kind.sets_rate();
+            scenario.transport.variant = transport_variant;
+            scenario.telemetry.bytes_per_hop = if int_on_acks { 8 } else { 0 };
+            scenario.telemetry.on_acks = int_on_acks;
+            scenario.host.late_binding = late_binding;
+            scenario.control.max_simulated_ms = FOR_EVER_MS;
+        });
         for setting in [
             format!("hystart={hystart}"),
             format!("delayed_ack={delayed_ack}"),

@@ -253,10 +253,9 @@ fn data_is_marked_only_between_hosts_that_use_ecn() {
     let scenario = scenario(&["flows=60"]);
     let trace = generate(&scenario, 1);
     let run = |policy: &str, ecn: bool| {
-        let scenario = Scenario {
-            ecn,
-            ..scenario.clone()
-        };
+        let scenario = scenario.clone().with(|scenario| {
+            scenario.marking.ecn = ecn;
+        });
         let spec: PolicySpec = policy.parse().unwrap();
         let simulator = spec.simulator(&scenario, &trace);
         simulator.map(|mut simulator| simulator.run().summary)

@@ -12,9 +12,13 @@ use crate::behaviour::setup::{MANY_EVENTS, any_setup, config};
 /// reduction has no such floor in a recovery, and its DCTCP has none at all: a threshold is (1 - α/2)
 /// of the window, whatever the size of a segment. In these cases the timer helps.
 fn least_window(scenario: &Scenario, flow: &FlowView) -> u32 {
-    let ns3 = scenario.recovery == Recovery::Ns3;
-    let no_floor = flow.recovering || scenario.transport == TransportKind::Dctcp;
-    if ns3 && no_floor { 0 } else { scenario.mss }
+    let ns3 = scenario.tcp.recovery == Recovery::Ns3;
+    let no_floor = flow.recovering || scenario.transport.kind == TransportKind::Dctcp;
+    if ns3 && no_floor {
+        0
+    } else {
+        scenario.packets.mss
+    }
 }
 
 proptest! {
@@ -24,7 +28,7 @@ proptest! {
     /// that duplicates inflate the window in a recovery without SACK (RFC 6582 §3.2, step 3).
     #[test]
     fn windows_stay_within_their_bounds(setup in any_setup()) {
-        let cap = match setup.scenario.max_cwnd_bytes {
+        let cap = match setup.scenario.tcp.max_cwnd_bytes {
             0 => u64::from(u32::MAX),
             bytes => bytes,
         };
@@ -36,7 +40,7 @@ proptest! {
             for flow in simulator.active_flows() {
                 let least = least_window(&setup.scenario, &flow);
                 prop_assert!(flow.cwnd >= least, "at {}: {:?}", simulator.now(), flow);
-                let inflated = flow.recovering && !setup.scenario.sack;
+                let inflated = flow.recovering && !setup.scenario.tcp.sack;
                 let within = u64::from(flow.cwnd) <= cap || inflated;
                 prop_assert!(within, "at {}: {:?}", simulator.now(), flow);
             }

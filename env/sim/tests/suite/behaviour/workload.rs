@@ -157,7 +157,7 @@ fn uplinks_carry_what_is_offered_and_its_headers() {
         assert_eq!(summary.spurious_retransmissions, 0);
 
         let mut expected = [0; 4];
-        let mss = u64::from(scenario.mss);
+        let mss = u64::from(scenario.packets.mss);
         let (header, ack, syn) = (54, 54, 58);
         for flow in &trace.flows {
             let leaves = [flow.src, flow.dst].map(|host| (host / 4) as usize);
@@ -310,12 +310,12 @@ fn answers_on_open_connections_are_as_fast_as_the_network() {
         );
         assert_eq!(record.established, Some(Time::from_us(7)));
         let mut alone = open.clone();
-        alone.slowdown_base = SlowdownBase::Alone;
+        alone.traffic.slowdown_base = SlowdownBase::Alone;
         let same = run("unlimited", &alone, &answer).records[0];
         assert_eq!((same.fct, same.base), (record.fct, record.base));
         // A flow that is not connected needs a handshake, and windows of 1, 2, 4 ...
         let mut closed = open.clone();
-        closed.preconnected = false;
+        closed.demand.preconnected = false;
         let slow = run("unlimited", &closed, &answer).records[0];
         assert!(slow.slowdown.unwrap() > 1.0 || size <= 1_400);
         assert!(slow.fct.unwrap() > record.fct.unwrap() + open.base_rtt());
@@ -335,24 +335,23 @@ fn assert_pipeline(scenario: &Scenario, spec: FlowSpec) {
 
 /// Returns the scenario without marks, which would reduce the window, and without jitter.
 fn with_pipeline(scenario: &Scenario) -> Scenario {
-    Scenario {
-        slowdown_base: SlowdownBase::Pipeline,
-        demand: Demand::Ports,
-        init_cwnd: WINDOW,
-        max_cwnd_bytes: 0,
-        min_rto_us: 100_000_000,
-        transport: TransportKind::NewReno,
-        ecn_threshold_bytes: 0,
-        host_jitter_ns: 0,
-        ..scenario.clone()
-    }
+    scenario.clone().with(|scenario| {
+        scenario.traffic.slowdown_base = SlowdownBase::Pipeline;
+        scenario.demand.kind = Demand::Ports;
+        scenario.tcp.init_cwnd = WINDOW;
+        scenario.tcp.max_cwnd_bytes = 0;
+        scenario.tcp.min_rto_us = 100_000_000;
+        scenario.transport.kind = TransportKind::NewReno;
+        scenario.marking.threshold_bytes = 0;
+        scenario.host.jitter_ns = 0;
+    })
 }
 
 #[test]
 fn isolated_flows_are_pipelines_in_every_preset() {
     for preset in PRESETS {
         let scenario = with_pipeline(&preset.scenario());
-        for dst in [1, scenario.ports - 1] {
+        for dst in [1, scenario.network.ports - 1] {
             for size in [1, 1_399, 1_400, 1_461, 36_864, 1_000_001] {
                 assert_pipeline(&scenario, flow(0, dst, Time::from_us(3), size, -1));
             }
@@ -375,28 +374,27 @@ fn any_network() -> impl Strategy<Value = Scenario> {
     (network, rates, sizes, flags).prop_map(|(network, rates, sizes, flags)| {
         let (leaves, hosts_per_leaf, spines, links_per_pair) = network;
         let hosts_per_leaf = hosts_per_leaf.max(2);
-        Scenario {
-            leaves,
-            hosts_per_leaf,
-            ports: leaves * hosts_per_leaf,
-            spines: if leaves > 1 { spines } else { 0 },
-            links_per_pair,
-            rate_bps: rates.0 * 100_000_000,
-            fabric_rate_bps: rates.1 * 100_000_000,
-            propagation_ns: rates.2,
-            mss: sizes.0,
-            header_bytes: sizes.1,
-            ack_bytes: sizes.2,
-            syn_bytes: sizes.3,
-            overhead_bytes: sizes.4,
-            timestamps: flags.0,
-            handshake: flags.1,
-            preconnected: flags.2,
-            buffer_bytes_per_port_gbps: 0.0,
-            active_ports: RangeU32::new(1, 1),
-            incast_degree: RangeU32::new(1, 1),
-            ..with_pipeline(&Scenario::preset("leafspine-4x4").unwrap())
-        }
+        with_pipeline(&Scenario::preset("leafspine-4x4").unwrap()).with(|scenario| {
+            scenario.network.leaves = leaves;
+            scenario.network.hosts_per_leaf = hosts_per_leaf;
+            scenario.network.ports = leaves * hosts_per_leaf;
+            scenario.network.spines = if leaves > 1 { spines } else { 0 };
+            scenario.network.links_per_pair = links_per_pair;
+            scenario.network.rate_bps = rates.0 * 100_000_000;
+            scenario.network.fabric_rate_bps = rates.1 * 100_000_000;
+            scenario.network.propagation_ns = rates.2;
+            scenario.packets.mss = sizes.0;
+            scenario.packets.header_bytes = sizes.1;
+            scenario.packets.ack_bytes = sizes.2;
+            scenario.packets.syn_bytes = sizes.3;
+            scenario.packets.overhead_bytes = sizes.4;
+            scenario.tcp.timestamps = flags.0;
+            scenario.tcp.handshake = flags.1;
+            scenario.demand.preconnected = flags.2;
+            scenario.network.buffer_bytes_per_port_gbps = 0.0;
+            scenario.traffic.active_ports = RangeU32::new(1, 1);
+            scenario.traffic.incast_degree = RangeU32::new(1, 1);
+        })
     })
 }
 
@@ -408,9 +406,9 @@ proptest! {
         scenario in any_network(), src: u32, dst: u32, segments in 0_u64..400, rest in 1_u64..100,
         in_group: bool,
     ) {
-        let (src, dst) = (src % scenario.ports, dst % scenario.ports);
+        let (src, dst) = (src % scenario.network.ports, dst % scenario.network.ports);
         prop_assume!(src != dst);
-        let size = segments * u64::from(scenario.mss) + rest;
+        let size = segments * u64::from(scenario.packets.mss) + rest;
         assert_pipeline(&scenario, flow(src, dst, Time::from_us(1), size, i64::from(in_group) - 1));
     }
 }

@@ -31,7 +31,7 @@ fn abm(alpha: f64) -> String {
 #[test]
 fn a_priority_s_total_is_bounded_whatever_the_number_of_its_queues() {
     let scenario = scenario(&[]);
-    let buffer = scenario.buffer_bytes as f64;
+    let buffer = scenario.network.buffer_bytes as f64;
     for (ports, alpha) in [(1, 0.5), (2, 0.5), (5, 0.5), (1, 2.0), (4, 2.0)] {
         let streams: Vec<_> = (0..ports).map(|port| Stream::twice(port, 0)).collect();
         let bound = buffer * alpha / (1.0 + alpha);
@@ -62,7 +62,7 @@ fn a_priority_s_total_is_bounded_whatever_the_number_of_its_queues() {
 #[test]
 fn a_priority_has_its_minimum_beside_others() {
     let scenario = scenario(&["queues_per_port=3"]);
-    let buffer = scenario.buffer_bytes as f64;
+    let buffer = scenario.network.buffer_bytes as f64;
     // Every port has one congested queue, so each has its line to itself.
     let streams = [
         Stream::twice(0, 0),
@@ -97,8 +97,8 @@ fn queues_of_one_port_drain_in_bounded_time() {
         let scheduler = format!("scheduler={scheduler}");
         let scenario = scenario(&[&queues_per_port, &scheduler]);
         let streams: Vec<_> = (0..queues).map(|queue| Stream::twice(0, queue)).collect();
-        let line = scenario.rate_bps as f64 / 8.0;
-        let buffer = scenario.buffer_bytes as f64;
+        let line = scenario.network.rate_bps as f64 / 8.0;
+        let buffer = scenario.network.buffer_bytes as f64;
         let bound = buffer * alpha / ((1.0 + alpha) * line);
         let worst_drain = |policy: &str| {
             let lengths = steady_lengths(&scenario, &streams, policy);

@@ -21,7 +21,7 @@ const BUFFER: f64 = 1_500_000.0;
 /// with `congested` other ports.
 fn tolerated(policy: &str, rate: u32, congested: u32) -> f64 {
     let scenario = scenario(&["queues_per_port=2"]);
-    assert_eq!(scenario.buffer_bytes as f64, BUFFER);
+    assert_eq!(scenario.network.buffer_bytes as f64, BUFFER);
     let mut streams: Vec<_> = (0..congested).map(|port| Stream::twice(port, 1)).collect();
     streams.push(Stream {
         port: congested,

@@ -103,10 +103,9 @@ fn elephants_and_mice() -> Trace {
 }
 
 fn observe(policy: &str) -> Observed {
-    let scenario = Scenario {
-        min_rto_us: 10_000,
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.tcp.min_rto_us = 10_000;
+    });
     let spec: PolicySpec = policy.parse().unwrap();
     let observed = Observed {
         inner: spec.build(&scenario).unwrap(),

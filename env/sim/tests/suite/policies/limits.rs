@@ -21,7 +21,7 @@ fn run(policy: &str, queues_per_port: u32) -> (Vec<Option<Time>>, u64) {
     ] {
         scenario.set(setting).unwrap();
     }
-    scenario.queues_per_port = queues_per_port;
+    scenario.queues.queues_per_port = queues_per_port;
     let trace = generate(&scenario, trace_seed(Split::Test, 1, 0));
     let policy: PolicySpec = policy.parse().unwrap();
     let outcome = policy.simulator(&scenario, &trace).unwrap().run();

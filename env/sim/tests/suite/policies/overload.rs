@@ -42,14 +42,14 @@ pub fn scenario(settings: &[&str]) -> Scenario {
     for setting in fixed.iter().chain(settings) {
         scenario.set(setting).expect("a setting that exists");
     }
-    scenario.init_cwnd = SEGMENTS;
+    scenario.tcp.init_cwnd = SEGMENTS;
     scenario
 }
 
 /// Returns the flows of `streams`; every sender is a separate host, from the last one down.
 pub fn trace(scenario: &Scenario, streams: &[Stream]) -> Trace {
     let mut flows = Vec::new();
-    let mut src = scenario.ports;
+    let mut src = scenario.network.ports;
     for stream in streams {
         for _ in 0..stream.senders {
             src -= 1;
@@ -58,7 +58,7 @@ pub fn trace(scenario: &Scenario, streams: &[Stream]) -> Trace {
                 src,
                 dst: stream.port,
                 start: stream.start,
-                size: u64::from(SEGMENTS) * u64::from(scenario.mss),
+                size: u64::from(SEGMENTS) * u64::from(scenario.packets.mss),
                 kind: 0,
                 query: -1,
                 priority: stream.priority,
@@ -123,7 +123,7 @@ impl Overload {
     /// Creates the simulation at time zero.
     pub fn new(scenario: &Scenario, trace: &Trace, policy: &str) -> Overload {
         let spec: PolicySpec = policy.parse().expect("a policy");
-        let queues = (scenario.ports * scenario.queues_per_port) as usize;
+        let queues = (scenario.network.ports * scenario.queues.queues_per_port) as usize;
         let watched = Watched {
             policy: spec.build(scenario).expect("parameters that fit"),
             sent: vec![0; queues],

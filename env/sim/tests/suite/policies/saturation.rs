@@ -11,14 +11,13 @@ const BUFFER: u64 = 400_000;
 /// Returns traffic from two hosts to each of `saturated` ports at line rate, without waiting for
 /// acknowledgements, for 9.7 ms.
 fn overload(saturated: u32) -> (Scenario, Trace) {
-    let scenario = Scenario {
-        ports: 3 * saturated,
-        active_ports: RangeU32::new(1, 1),
-        incast_degree: RangeU32::new(1, 1),
-        buffer_bytes: BUFFER,
-        init_cwnd: 800,
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.network.ports = 3 * saturated;
+        scenario.traffic.active_ports = RangeU32::new(1, 1);
+        scenario.traffic.incast_degree = RangeU32::new(1, 1);
+        scenario.network.buffer_bytes = BUFFER;
+        scenario.tcp.init_cwnd = 800;
+    });
     let flows = (0..2 * saturated).map(|sender| FlowSpec {
         id: u64::from(sender),
         src: saturated + sender,

@@ -18,13 +18,12 @@ pub fn slot(slot: u64) -> Time {
 
 /// Returns a scenario of that switch, for policies whose parameters depend on it.
 pub fn scenario(ports: u32, buffer_bytes: u64) -> Scenario {
-    let mut scenario = Scenario {
-        ports,
-        buffer_bytes,
-        rate_bps: RATE.0,
-        ..Scenario::default()
-    };
-    scenario.mss = (PACKET - u64::from(scenario.header_bytes)) as u32;
+    let mut scenario = Scenario::default().with(|scenario| {
+        scenario.network.ports = ports;
+        scenario.network.buffer_bytes = buffer_bytes;
+        scenario.network.rate_bps = RATE.0;
+    });
+    scenario.packets.mss = (PACKET - u64::from(scenario.packets.header_bytes)) as u32;
     scenario
 }
 

@@ -124,7 +124,7 @@ fn a_fork_continues_as_its_origin() {
 fn a_late_decision_sets_early_drop_late() {
     let (mut scenario, trace) = crowded();
     let mut run = |latency: u64| {
-        scenario.decision_latency_us = latency;
+        scenario.control.decision_latency_us = latency;
         let mut env = ControlEnv::new(&scenario, &trace, &over("dt+early")).unwrap();
         let action = [cell_centre(5), cell_centre(7)].repeat(16);
         while env.advance() == StopReason::Decision {

@@ -148,7 +148,7 @@ fn losses_count_where_they_happen() {
     let mut lost = [0.0; 6];
     play(&mut env, 2, |env, switch| {
         let at = env.simulator().topology().scenario_at(&scenario, switch);
-        let beta = at.buffer_bytes as f64 / f64::from(at.ports);
+        let beta = at.network.buffer_bytes as f64 / f64::from(at.network.ports);
         let packets = beta / scenario.full_packet_bytes() as f64;
         lost[switch.index()] -= env.reward_of(switch).total * packets;
     });
@@ -223,8 +223,8 @@ fn ports_of_two_rates_have_two_units_of_time() {
         let at = env.at();
         let tier = env.simulator().topology().tier(at);
         let seen = scenario.at_switch(tier);
-        assert_eq!(seen.rate_bps, 40_000_000_000);
-        let beta = (seen.buffer_bytes / u64::from(seen.ports)) as f64;
+        assert_eq!(seen.network.rate_bps, 40_000_000_000);
+        let beta = (seen.network.buffer_bytes / u64::from(seen.network.ports)) as f64;
         let now = env.simulator().now();
         let elapsed = (now - std::mem::replace(&mut last[at.index()], now)).as_secs_f64();
         for (port, history) in env.observation().chunks(HISTORY * FEATURES).enumerate() {

@@ -100,7 +100,7 @@ fn only_the_alpha_of_edt_is_set() {
     let (scenario, trace) = &run;
     let (ports, rate) = (scenario.port_count(), scenario.rate());
     let suggested = |alpha| {
-        let bytes = scenario.buffer_bytes;
+        let bytes = scenario.network.buffer_bytes;
         EnhancedDynamicThresholdConfig::suggested(alpha, bytes, ports, rate)
     };
     let with = |config| {

@@ -310,12 +310,11 @@ impl Plan {
         let median = stats::nearest_rank(&extra, 0.5).unwrap_or(0.0);
         // Four links make a round trip.
         let per_link_ns = floor_u64((median * 1e3 / 4.0).max(0.0));
-        let propagation_ns = planned.scenario.propagation_ns + per_link_ns;
+        let propagation_ns = planned.scenario.network.propagation_ns + per_link_ns;
         let at_load = |load: &Load| {
-            let scenario = Scenario {
-                propagation_ns,
-                ..load.scenario.clone()
-            };
+            let scenario = load.scenario.clone().with(|scenario| {
+                scenario.network.propagation_ns = propagation_ns;
+            });
             let traces = load.traces.iter().map(|(trace, _)| trace.clone());
             let traces: Vec<NumberedTrace> = traces.collect();
             run_all::<Predicted>(&context.work, &scenario, &self.policies, &traces)

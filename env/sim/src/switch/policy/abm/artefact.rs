@@ -42,7 +42,10 @@ impl AbmNs3 {
     /// # Panics
     /// When `config.alphas` does not have one α per priority.
     pub fn new(config: ActiveBufferConfig, scenario: &Scenario) -> Self {
-        let (ports, priorities) = (scenario.port_count(), scenario.queues_per_port as usize);
+        let (ports, priorities) = (
+            scenario.port_count(),
+            scenario.queues.queues_per_port as usize,
+        );
         assert_eq!(config.alphas.len(), priorities, "one α per priority");
         let queues = ports * priorities;
         AbmNs3 {
@@ -50,7 +53,11 @@ impl AbmNs3 {
             alpha_unscheduled: config.alpha_unscheduled,
             factors: vec![1.0; queues].into_boxed_slice(),
             congestion: Congestion::new(queues, priorities, scenario),
-            drain: Drain::new(ports, priorities, scenario.scheduler == Scheduler::Strict),
+            drain: Drain::new(
+                ports,
+                priorities,
+                scenario.queues.scheduler == Scheduler::Strict,
+            ),
             interval: config.update.max(Time(1)),
             next_update: Time::MAX,
         }
@@ -163,7 +170,7 @@ impl Congestion {
         let (own, others) = match scenario.pools_spines() {
             true => (
                 queues - uplinks,
-                scenario.links_per_pair as usize * priorities,
+                scenario.network.links_per_pair as usize * priorities,
             ),
             false => (queues, 1),
         };

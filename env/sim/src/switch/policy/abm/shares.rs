@@ -54,7 +54,7 @@ impl Shares {
             emptied: true,
             share: 1.0,
         };
-        let overhead_bytes = u64::from(scenario.overhead_bytes);
+        let overhead_bytes = u64::from(scenario.packets.overhead_bytes);
         Shares {
             factors: vec![1.0; queues].into_boxed_slice(),
             drains: vec![idle; queues].into_boxed_slice(),

@@ -54,7 +54,7 @@ impl Averages {
             queues: vec![Average::default(); queues],
             occupancy: Average::default(),
             per_ps: 1.0 / scenario.base_rtt().0.max(1) as f64,
-            scale: single(1.0 / scenario.buffer_bytes as f64),
+            scale: single(1.0 / scenario.network.buffer_bytes as f64),
         }
     }
 

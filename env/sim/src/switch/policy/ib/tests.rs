@@ -5,10 +5,9 @@ use crate::switch::policy::workbench::Workbench;
 
 /// Returns parameters for 10 Gbit/s: intervals of 50 us, elephants from 1 MB on, a short target queue.
 fn config() -> IntelligentBufferConfig {
-    let scenario = Scenario {
-        rate_bps: 10_000_000_000,
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.network.rate_bps = 10_000_000_000;
+    });
     IntelligentBufferConfig {
         initial_share: 0,
         ..IntelligentBufferConfig::suggested(&scenario)

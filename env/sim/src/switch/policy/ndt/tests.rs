@@ -131,11 +131,10 @@ fn the_threshold_is_a_shift_of_the_free_buffer() {
 
 /// Returns a switch with 4 ports of 2 queues each, and the control over a heuristic.
 fn over(low_level: &LowLevelPolicy) -> (SharedBuffer, ControlledThreshold) {
-    let scenario = Scenario {
-        ports: 4,
-        queues_per_port: 2,
-        ..Scenario::default()
-    };
+    let scenario = Scenario::default().with(|scenario| {
+        scenario.network.ports = 4;
+        scenario.queues.queues_per_port = 2;
+    });
     let heuristic = low_level.policy().build(&scenario).unwrap();
     let policy = ControlledThreshold::new(4, BETA, BETA, TriggerMode::CumulativeEvent)
         .with_queues_per_port(2);
@@ -143,7 +142,7 @@ fn over(low_level: &LowLevelPolicy) -> (SharedBuffer, ControlledThreshold) {
         true => policy,
         false => policy.over(heuristic),
     };
-    let bytes = scenario.buffer_bytes;
+    let bytes = scenario.network.buffer_bytes;
     (SharedBuffer::new(bytes, bytes, 4, 2), policy)
 }
 

@@ -154,7 +154,7 @@ fn drawn(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Result<Drawn,
          for all. {} Dashed: the simulator for the same flows, with links of {:.1} µs, which give it the \
          round trip that was measured. {} The loads are ours: the paper does not list them. NDT was \
          trained on web search.",
-        panel.planned.scenario.ports,
+        panel.planned.scenario.network.ports,
         first.map_or(0, |load| load.traces.len()),
         flows.map_or(0, |(numbered, _)| numbered.trace.flows.len()),
         stretched::described(&panel.planned.scenario)?,

@@ -25,7 +25,7 @@ fn config(figures: &[NdtFigure], revision: &str) -> MeasuredConfig {
 
 /// Returns mean FCTs with which the paper's claims agree.
 fn fct(order: &Order<'_>) -> f64 {
-    let low = order.scenario.load.max < 0.5;
+    let low = order.scenario.traffic.load.max < 0.5;
     match order.policy.name() {
         "dt" => 10.0,
         "edt" => 10.5,
@@ -45,7 +45,7 @@ fn every_policy_plays_every_flow_list_in_turn() {
     let folder = tempfile::tempdir().unwrap();
     let orders = RefCell::new(Vec::new());
     let play = |order: &Order<'_>| -> Result<Played, PapersError> {
-        let loads = order.scenario.load;
+        let loads = order.scenario.traffic.load;
         assert_eq!(loads.min, loads.max);
         let name = order.policy.name().to_owned();
         orders
