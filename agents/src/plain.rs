@@ -87,7 +87,9 @@ impl PlainSac {
         );
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let policy = GaussianPerceptron::random(sizes, &mut rng, device);
-        let critics = [(); 2].map(|()| ValuePerceptron::random(sizes, &mut rng, device));
+        let critics = (0..config.critics)
+            .map(|_| ValuePerceptron::random(sizes, &mut rng, device))
+            .collect();
         Ok(PlainSac {
             batch: config.batch_size,
             sac: Sac::new(config, policy, critics, rng.next_u64(), device)?,

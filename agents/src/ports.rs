@@ -162,8 +162,9 @@ impl PortSac {
         ports.validate()?;
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let actor = Actor::from_weights(&ports.begin(actions, &mut rng), device);
-        let critics = [(); 2]
-            .map(|()| PortCritic::random(ports.critic_width, actions.outputs(), &mut rng, device));
+        let critics = (0..config.critics)
+            .map(|_| PortCritic::random(ports.critic_width, actions.outputs(), &mut rng, device))
+            .collect();
         Ok(PortSac {
             sac: Sac::new(config, actor, critics, rng.next_u64(), device)?,
             device: device.clone().without_autodiff(),

@@ -13,6 +13,7 @@
 //! | Adam's step size of the actor falls where the policy moves far | `actor_kl` | Slopes are noise for the most part, and Adam makes full steps of it |
 //! | The entropy may be that of the Gaussian before tanh | `gaussian_entropy` | That of the action is largest in the middle, and moves a policy there that no value moves |
 //! | The actor waits until the critics have made some updates | `actor_starts` | Until then they know nothing |
+//! | There may be more than two critics, of which the target takes two at random (REDQ, Chen et al. 2021, §3) | `critics` | Two know too little at times, and policies of some seeds then stay behind |
 //! | The actor follows the mean of the target networks, not the minimum of the critics | `slopes_of_targets` | Slopes of a critic change more from step to step than they say |
 //! | The part of Q's slopes that all agents have in common counts less | `common_slope` | It moves all actions together, and is known late: the replay remembers what other means were worth |
 //! | Pairs of forks also teach the critics | no [`Samples::pairs`] | The difference of their returns is the effect of actions, with little noise |
@@ -28,15 +29,16 @@ mod samples;
 
 use std::f64::consts::{LN_2, PI};
 
-use bufgym_env::convert::single;
+use bufgym_env::convert::{index, single};
 use bufgym_models::parameters::{number, polyak};
 use bufgym_models::{ActorOutput, Device, standard_normal};
 use burn::module::Module;
 use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::activation::softplus;
 use burn::tensor::{Tensor, TensorData};
-use rand::SeedableRng;
+use rand::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
 
 use crate::optimizer::{ScalarAdam, adam};
 use crate::stored::LearnerError;
@@ -48,7 +50,7 @@ pub use samples::{PairSamples, Samples};
 
 /// Identifiers of the networks' parameters, fixed so that an optimiser's record fits in another process.
 const POLICY_IDS: u64 = 1_000;
-const CRITIC_IDS: [u64; 2] = [2_000, 3_000];
+const CRITIC_IDS: u64 = 2_000;
 
 /// Steps of the actor after which its divergence is measured.
 const KL_STEPS: u64 = 32;
@@ -58,8 +60,6 @@ const LEAST_DEVIATION: f32 = 0.25;
 
 /// The temperature falls no further: where no value moves the policy, it would fall for ever.
 const LEAST_TEMPERATURE: f64 = 1e-6;
-
-// --- Networks -----------------------------------------------------------------------------------
 
 /// Input of the networks for a batch.
 pub trait Observation: Clone + Send + Sync {
@@ -83,8 +83,6 @@ pub trait ActionValue<O>: Module {
     fn values(&self, seen: &O, actions: Tensor<2>) -> Tensor<2>;
 }
 
-// --- State --------------------------------------------------------------------------------------
-
 /// The learner: networks, target networks, optimisers, temperature and random stream.
 pub struct Sac<P, Q> {
     config: SacConfig,
@@ -96,7 +94,7 @@ pub struct Sac<P, Q> {
     anchor: P,
     optimizer: ModuleOptimizer,
     actor_lr: f64,
-    critics: [Critic<Q>; 2],
+    critics: Vec<Critic<Q>>,
     temperature: Temperature,
     rng: Xoshiro256PlusPlus,
     updates: u64,
@@ -124,15 +122,14 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
     pub fn new(
         config: SacConfig,
         policy: P,
-        critics: [Q; 2],
+        critics: Vec<Q>,
         seed: u64,
         device: &Device,
     ) -> Result<Self, LearnerError> {
         config.validate()?;
         let policy = number(policy.train(), POLICY_IDS);
-        let [first, second] = critics;
-        let critics = [(first, CRITIC_IDS[0]), (second, CRITIC_IDS[1])].map(|(critic, ids)| {
-            let network = number(critic.train(), ids);
+        let critics = critics.into_iter().zip(0..).map(|(critic, place)| {
+            let network = number(critic.train(), CRITIC_IDS + 1_000 * place);
             Critic {
                 target: network.valid(),
                 network,
@@ -146,7 +143,7 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
             policy,
             optimizer: adam(None),
             actor_lr: config.actor_lr,
-            critics,
+            critics: critics.collect(),
             temperature: Temperature {
                 log: libm::log(config.initial_temperature),
                 adam: ScalarAdam::default(),
@@ -180,17 +177,15 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         self.updates
     }
 
-    // --- One update -----------------------------------------------------------------------------
-
     /// Learns from a batch: a step of both critics, one of actor and temperature where it is due, and of the targets.
     pub fn update(&mut self, batch: &Samples<P::Observation>) -> UpdateMetrics {
         let target = self.target(batch);
         let target_mean = scalar(mean_of(target.clone(), &batch.active));
-        let ([first, second], rate) = (&mut self.critics, self.config.critic_lr);
-        let (first, second) = rayon::join(
-            || first.step(batch, &target, rate),
-            || second.step(batch, &target, rate),
-        );
+        let (critics, rate) = (self.critics.par_iter_mut(), self.config.critic_lr);
+        let steps: Vec<[f32; 3]> = critics
+            .map(|critic| critic.step(batch, &target, rate))
+            .collect();
+        let mean = |of: usize| steps.iter().map(|step| step[of]).sum::<f32>() / steps.len() as f32;
         let due = self.updates >= self.config.actor_starts
             && self.updates.is_multiple_of(self.config.policy_delay);
         let actor = due.then(|| self.actor_step(batch));
@@ -200,10 +195,10 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
             critic.target = polyak(critic.target.clone(), &critic.network, self.config.polyak);
         }
         UpdateMetrics {
-            critic_loss: 0.5 * (first[0] + second[0]),
-            q_mean: first[1],
+            critic_loss: mean(0),
+            q_mean: mean(1),
             target_mean,
-            td_error: first[2],
+            td_error: mean(2),
             actor,
             kl,
             temperature: single(self.temperature.value()),
@@ -216,10 +211,23 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         let rows = batch.rewards.dims()[0];
         let output = self.policy.valid().gaussian(&batch.next, rows);
         let (actions, log_prob) = self.sample(output, batch.next_active.dims());
-        let values = |critic: &Critic<Q>| critic.target.values(&batch.next, actions.clone());
-        let [first, second] = self.critics.each_ref().map(values);
+        let [first, second] = self.two_critics().map(|place| {
+            let target = &self.critics[place].target;
+            target.values(&batch.next, actions.clone())
+        });
         let soft = first.min_pair(second) - log_prob * self.temperature.value();
         batch.rewards.clone() + soft * batch.next_active.clone() * batch.discounts.clone()
+    }
+
+    /// Two critics, at random where there are more.
+    fn two_critics(&mut self) -> [usize; 2] {
+        let count = self.critics.len();
+        if count == 2 {
+            return [0, 1];
+        }
+        let mut below = |count: usize| index(self.rng.next_u64() % count as u64);
+        let first = below(count);
+        [first, (first + 1 + below(count - 1)) % count]
     }
 
     /// A step on `temperature · log π(a|s) - min Q(s, a)` (eq. 7 and 9), then one of the temperature.
@@ -252,14 +260,16 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
     fn slopes(&self, batch: &Samples<P::Observation>, actions: Tensor<2>) -> (f32, Tensor<2>) {
         let (seen, leaf) = (batch.now.autodiff(), actions.autodiff().require_grad());
         let values = |network: Q| network.no_grad().values(&seen, leaf.clone());
-        let critics = self.critics.each_ref();
+        let critics = self.critics.iter();
         let value = if self.config.slopes_of_targets {
-            let [first, second] = critics.map(|critic| values(critic.target.clone().train()));
-            (first + second) * 0.5
+            let all = critics.map(|critic| values(critic.target.clone().train()));
+            let share = 1.0 / self.critics.len() as f64;
+            all.reduce(|sum, one| sum + one).map(|sum| sum * share)
         } else {
-            let [first, second] = critics.map(|critic| values(critic.network.clone()));
-            first.min_pair(second)
+            let all = critics.map(|critic| values(critic.network.clone()));
+            all.reduce(Tensor::min_pair)
         };
+        let value = value.expect("there are critics");
         let mean = mean_of(value, &batch.active.clone().autodiff());
         let (value, slopes) = (scalar(mean.clone().inner()), leaf.grad(&mean.backward()));
         let slopes = slopes.expect("values depend on actions");

@@ -61,17 +61,17 @@ pub(crate) type Sums = Vec<(String, String)>;
 
 /// Files of a checkpoint that is being written.
 #[derive(Default)]
-pub(crate) struct Files(Vec<(&'static str, Vec<u8>)>);
+pub(crate) struct Files(Vec<(String, Vec<u8>)>);
 
 impl Files {
-    pub(crate) fn add(&mut self, name: &'static str, bytes: Vec<u8>) {
-        self.0.push((name, bytes));
+    pub(crate) fn add(&mut self, name: &str, bytes: Vec<u8>) {
+        self.0.push((name.to_owned(), bytes));
     }
 
     pub(crate) fn add_tensors(
         &mut self,
         dir: &Path,
-        name: &'static str,
+        name: &str,
         tensors: &[NamedTensor],
     ) -> Result<(), LearnerError> {
         let bytes =
@@ -83,7 +83,7 @@ impl Files {
     pub(crate) fn add_optimizer(
         &mut self,
         dir: &Path,
-        name: &'static str,
+        name: &str,
         optimizer: &ModuleOptimizer,
     ) -> Result<(), LearnerError> {
         let bytes = optimizer.to_record().into_bytes();
@@ -93,7 +93,7 @@ impl Files {
     }
 
     pub(crate) fn sums(&self) -> Sums {
-        let sum = |(name, bytes): &(&str, Vec<u8>)| ((*name).to_owned(), sha256(bytes));
+        let sum = |(name, bytes): &(String, Vec<u8>)| (name.clone(), sha256(bytes));
         self.0.iter().map(sum).collect()
     }
 

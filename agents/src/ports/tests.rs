@@ -11,6 +11,7 @@ use bufgym_models::{FastActor, cpu, standard_normal};
 fn small() -> SacConfig {
     SacConfig {
         batch_size: 32,
+        critics: 2,
         actor_lr: 2e-3,
         critic_lr: 2e-3,
         temperature_lr: 2e-3,
@@ -260,6 +261,7 @@ fn random_batch(rows: usize, ports: usize, actions: ActionSet, seed: u64) -> Bat
 fn a_saved_learner_continues_bit_for_bit_and_threads_change_nothing() {
     for actions in ActionSet::ALL {
         let config = SacConfig {
+            critics: 3,
             policy_delay: 2,
             actor_starts: 3,
             actor_kl: 0.01,
@@ -409,7 +411,7 @@ fn a_policy_does_not_fall_where_no_action_matters() {
         ..small()
     };
     let mut sac = learner(config.clone(), ActionSet::Alpha, 1);
-    let critics = [(); 2].map(|()| {
+    let critics = (0..2).map(|_| {
         let critic = PortCritic::random(32, 1, &mut Xoshiro256PlusPlus::seed_from_u64(1), &cpu());
         let mut tensors = collect(&critic);
         tensors
@@ -417,7 +419,7 @@ fn a_policy_does_not_fall_where_no_action_matters() {
             .for_each(|tensor| tensor.values.fill(0.0));
         apply(critic, tensors).unwrap()
     });
-    sac.sac = Sac::new(config, sac.sac.policy(), critics, 1, &cpu()).unwrap();
+    sac.sac = Sac::new(config, sac.sac.policy(), critics.collect(), 1, &cpu()).unwrap();
     let observation = seen(&mut History::new(3), &[0.2, 0.5, 0.9]);
     let means = |sac: &PortSac| {
         let mut actor = FastActor::new(&sac.actor_weights());

@@ -11,9 +11,17 @@ use crate::optimizer::{ScalarAdam, adam};
 use crate::stored::{Checked, Files, LearnerError, corrupt, prefixed, restore};
 
 const NETWORKS: &str = "networks.safetensors";
-const OPTIMIZERS: [&str; 3] = ["actor.adam.bpk", "critic-0.adam.bpk", "critic-1.adam.bpk"];
+const OPTIMIZER: &str = "actor.adam.bpk";
 const POLICIES: [&str; 3] = ["actor", "averaged", "anchor"];
-const CRITICS: [[&str; 2]; 2] = [["critics.0", "targets.0"], ["critics.1", "targets.1"]];
+
+/// The names of a critic's network, target network and optimiser.
+fn names_of_critic(place: usize) -> [String; 3] {
+    [
+        format!("critics.{place}"),
+        format!("targets.{place}"),
+        format!("critic-{place}.adam.bpk"),
+    ]
+}
 
 /// Everything that is not a tensor. Floating-point numbers are kept as bits, because reading their decimal form may
 /// change the last bit.
@@ -36,15 +44,14 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         let mut tensors: Vec<NamedTensor> = prefixed(POLICIES[0], &self.policy).collect();
         tensors.extend(prefixed(POLICIES[1], &self.average));
         tensors.extend(prefixed(POLICIES[2], &self.anchor));
-        for ([network, target], critic) in CRITICS.iter().zip(&self.critics) {
-            tensors.extend(prefixed(network, &critic.network));
-            tensors.extend(prefixed(target, &critic.target));
+        files.add_optimizer(dir, OPTIMIZER, &self.optimizer)?;
+        for (place, critic) in self.critics.iter().enumerate() {
+            let [network, target, optimizer] = names_of_critic(place);
+            tensors.extend(prefixed(&network, &critic.network));
+            tensors.extend(prefixed(&target, &critic.target));
+            files.add_optimizer(dir, &optimizer, &critic.optimizer)?;
         }
         files.add_tensors(dir, NETWORKS, &tensors)?;
-        let [first, second] = self.critics.each_ref().map(|critic| &critic.optimizer);
-        for (name, optimizer) in OPTIMIZERS.into_iter().zip([&self.optimizer, first, second]) {
-            files.add_optimizer(dir, name, optimizer)?;
-        }
         Ok(SacRecord {
             config: self.config.clone(),
             updates: self.updates,
@@ -68,13 +75,12 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         self.policy = restore(self.policy.clone(), POLICIES[0], &tensors).map_err(wrong)?;
         self.average = restore(self.average.clone(), POLICIES[1], &tensors).map_err(wrong)?;
         self.anchor = restore(self.anchor.clone(), POLICIES[2], &tensors).map_err(wrong)?;
-        for ([network, target], critic) in CRITICS.iter().zip(&mut self.critics) {
-            critic.network = restore(critic.network.clone(), network, &tensors).map_err(wrong)?;
-            critic.target = restore(critic.target.clone(), target, &tensors).map_err(wrong)?;
-        }
-        self.optimizer = files.optimizer(OPTIMIZERS[0], adam(None))?;
-        for (name, critic) in OPTIMIZERS[1..].iter().zip(&mut self.critics) {
-            critic.optimizer = files.optimizer(name, adam(None))?;
+        self.optimizer = files.optimizer(OPTIMIZER, adam(None))?;
+        for (place, critic) in self.critics.iter_mut().enumerate() {
+            let [network, target, optimizer] = names_of_critic(place);
+            critic.network = restore(critic.network.clone(), &network, &tensors).map_err(wrong)?;
+            critic.target = restore(critic.target.clone(), &target, &tensors).map_err(wrong)?;
+            critic.optimizer = files.optimizer(&optimizer, adam(None))?;
         }
         self.updates = record.updates;
         self.actor_steps = record.actor_steps;

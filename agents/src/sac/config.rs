@@ -11,6 +11,8 @@ use crate::stored::LearnerError;
 pub struct SacConfig {
     /// Transitions per update. (H: 256)
     pub batch_size: usize,
+    /// Number of critics, at least two. (H: 2; REDQ, Chen et al. 2021: 10; M)
+    pub critics: usize,
     /// Adam's step size for the actor, the largest one where `actor_kl` is given. (H: 3e-4)
     pub actor_lr: f64,
     /// Adam's step size for the critics. (C: 1e-3; H: 3e-4)
@@ -50,6 +52,7 @@ impl Default for SacConfig {
     fn default() -> SacConfig {
         SacConfig {
             batch_size: 128,
+            critics: 5,
             actor_lr: 5e-5,
             polyak: 0.01,
             target_entropy: 0.0,
@@ -79,6 +82,7 @@ impl SacConfig {
     pub fn published() -> SacConfig {
         SacConfig {
             batch_size: 256,
+            critics: 2,
             actor_lr: 3e-4,
             critic_lr: 1e-3,
             temperature_lr: 1e-3,
@@ -109,6 +113,11 @@ impl SacConfig {
                 "batch_size",
                 (1..=65_536).contains(&self.batch_size),
                 "between 1 and 65536",
+            ),
+            (
+                "critics",
+                (2..=64).contains(&self.critics),
+                "between 2 and 64",
             ),
             ("actor_lr", step(self.actor_lr), rate),
             ("critic_lr", step(self.critic_lr), rate),

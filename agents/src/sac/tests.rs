@@ -21,7 +21,9 @@ fn numbers(shape: [usize; 2], rng: &mut Xoshiro256PlusPlus) -> Tensor<2> {
 fn learner(common_slope: f64, actions: ActionSet) -> Sac<Actor, PortCritic> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
     let weights = ActorWeights::random_for(actions, &mut rng);
-    let critics = [(); 2].map(|()| PortCritic::random(16, actions.outputs(), &mut rng, &cpu()));
+    let critics = (0..2)
+        .map(|_| PortCritic::random(16, actions.outputs(), &mut rng, &cpu()))
+        .collect();
     let config = SacConfig {
         common_slope,
         ..SacConfig::default()

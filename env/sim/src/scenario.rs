@@ -82,10 +82,6 @@ pub const MAX_FLOW_BYTES: u64 = 1_000_000_000_000;
 /// Largest congestion window, bytes: 2 GiB. Windows are counted in 32 bits, and sums of two must fit.
 pub(crate) const MAX_WINDOW: u32 = u32::MAX / 2;
 
-/// Most full packets that a round trip through an empty network may carry. An isolated flow keeps them
-/// all in memory.
-const MAX_PACKETS_PER_ROUND_TRIP: u64 = 10_000_000;
-
 /// The switch, the hosts, the transport, the traffic and the control loop of an experiment.
 ///
 /// `Default` is the preset `ndt-16x1g`. Sizes are in bytes (1 MB = 10^6 B). Settings are grouped by what they

@@ -232,9 +232,7 @@ impl Scenario {
         }
         Ok(())
     }
-}
 
-impl Scenario {
     pub(super) fn validate_demand(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         for (field, ms) in [
             ("warmup_ms", self.demand.warmup_ms),

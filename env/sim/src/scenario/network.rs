@@ -370,9 +370,7 @@ impl Scenario {
             None => self.switch_buffer(Tier::Leaf),
         }
     }
-}
 
-impl Scenario {
     /// The number of ports as an index bound.
     pub fn port_count(&self) -> usize {
         self.network.ports as usize

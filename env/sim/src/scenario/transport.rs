@@ -4,10 +4,12 @@ use super::named::named;
 use super::settings::settings;
 use super::transports::transport_names;
 use super::validate::Checks;
-use super::{
-    MAX_PACKETS_PER_ROUND_TRIP, MAX_WINDOW, Recovery, Scenario, ScenarioError, TransportKind,
-};
+use super::{MAX_WINDOW, Recovery, Scenario, ScenarioError, TransportKind};
 use crate::units::Time;
+
+/// Most full packets that a round trip through an empty network may carry. An isolated flow keeps them
+/// all in memory.
+const MAX_PACKETS_PER_ROUND_TRIP: u64 = 10_000_000;
 
 settings! {
     /// Transports of the classes of flows, and settings of those with a rate.
@@ -85,9 +87,7 @@ impl Scenario {
             hystart: true,
         }
     }
-}
 
-impl Scenario {
     pub(super) fn validate_transport(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
         self.validate_combination(check)?;
         self.validate_rates(check)?;
