@@ -57,7 +57,8 @@ use bufgym_sim::network::SimError;
 use bufgym_sim::units::Time;
 
 pub use autoreset::{Autoreset, AutoresetMode, AutoresetSnapshot, AutoresetStep};
-pub use buffer_env::{BufferEnv, BufferEnvOptions, EnvSnapshot, EpisodeSnapshot};
+pub use buffer_env::BufferEnv;
+pub use episodes::{BufferEnvOptions, EnvSnapshot, EpisodeSnapshot};
 pub use multi_agent::{MultiAgentEnv, Turn};
 pub use multi_agent_vector::{
     MultiAgentBuffers, MultiAgentLayout, MultiAgentSnapshot, MultiAgentVectorEnv,
@@ -149,7 +150,6 @@ pub trait Resumable: Env {
 
     /// Restores the state of `snapshot`: whatever follows is bit for bit what would have followed there. Returns the
     /// observation and info of that state, or `None` when no episode had been started.
-    /// started.
     ///
     /// # Errors
     /// [`EnvError::Snapshot`] when the snapshot was taken with other options or is damaged.

@@ -1,25 +1,9 @@
 //! The switch as an environment: one trace of flows is one episode.
 
-use serde::{Deserialize, Serialize};
-
-use super::TraceSequence;
-use super::episodes::Episodes;
-use super::{Env, EnvError, Info, Reset, ResetOptions, Resumable, Space, Step};
-use crate::control::{ActionSet, FEATURES, HISTORY, PRIVILEGED, cell_centre};
-use crate::control::{ControlEnv, ControlOptions, StopReason};
+use super::{BufferEnvOptions, EnvError, EnvSnapshot, NetworkEnv, Reset, ResetOptions, Space};
+use super::{Env, MultiAgentEnv, Resumable, Step, Turn};
+use crate::control::ControlEnv;
 use bufgym_sim::network::OneSwitch;
-use bufgym_sim::scenario::Scenario;
-
-/// Options of a [`BufferEnv`].
-#[derive(Clone, Debug, Default)]
-pub struct BufferEnvOptions {
-    /// Switch, hosts, transport and traffic.
-    pub scenario: Scenario,
-    /// Traces to play, and their order.
-    pub traces: TraceSequence,
-    /// Trigger, objective and scale of the reward.
-    pub control: ControlOptions,
-}
 
 /// A shared-memory switch under NDT's two-level control (Wang et al., §III-IV): the agent sets one
 /// α per port, and between two decisions every packet is admitted by `q_i < α_i (B - Q)`. Over a
@@ -41,67 +25,27 @@ pub struct BufferEnvOptions {
 /// `reset` runs to the first trigger. A trace that ends without one leaves nothing to decide; it is skipped, the next
 /// one of the sequence is drawn and `info.no_decision` is set.
 ///
-/// The seed of `reset` replaces [`TraceSequence::seed`] and starts the sequence again.
+/// The seed of `reset` replaces [`TraceSequence::seed`](super::TraceSequence::seed) and starts the sequence again.
 #[derive(Clone, Debug)]
 pub struct BufferEnv {
-    episodes: Episodes<OneSwitch>,
-    observation_space: Space,
-    action_space: Space,
-    privileged_space: Space,
-    /// Discount from the first decision to now.
-    discount: f64,
-    info: Info,
-    action: Vec<f32>,
-}
-
-/// The exact state of a [`BufferEnv`] or of a [`NetworkEnv`](super::NetworkEnv): the simulator is deterministic, so the trace and the
-/// actions determine it. Small, and independent of the simulator's inner structures.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EnvSnapshot {
-    /// Description of scenario, objective and sequence of traces; they must be the same when the state is restored.
-    pub options: String,
-    /// The seed of the experiment in force.
-    pub seed: u64,
-    /// Number in the sequence of the next trace.
-    pub next: u64,
-    /// The episode in progress or just ended.
-    pub episode: Option<EpisodeSnapshot>,
-}
-
-/// The part of an [`EnvSnapshot`] that belongs to its episode.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EpisodeSnapshot {
-    /// Index of the trace in its split.
-    pub index: u64,
-    /// Number of traces skipped before this one.
-    pub skipped: u64,
-    /// Indices of the actions so far, decision by decision `[ports, outputs]`.
-    pub actions: Vec<u8>,
+    /// The switch is a network of one, and its agent the only one.
+    network: NetworkEnv<OneSwitch>,
 }
 
 impl BufferEnv {
     /// An environment that has not been reset yet.
     ///
     /// # Errors
-    /// [`EnvError::Simulation`] when the scenario is not valid, [`EnvError::Options`] when the
-    /// sequence of traces is not.
+    /// [`EnvError::Simulation`] when the scenario is not valid or has several switches, [`EnvError::Options`] when the
+    /// sequence of traces is not valid.
     pub fn new(options: BufferEnvOptions) -> Result<BufferEnv, EnvError> {
-        let ports = options.scenario.port_count();
-        let [observation_space, action_space, privileged_space] = spaces(&options, ports);
-        Ok(BufferEnv {
-            discount: 1.0,
-            info: blank_info(ports),
-            action: vec![0.0; action_space.len()],
-            observation_space,
-            action_space,
-            privileged_space,
-            episodes: Episodes::new(options)?,
-        })
+        let network = NetworkEnv::new(options)?;
+        Ok(BufferEnv { network })
     }
 
     /// Returns the options of the environment.
     pub fn options(&self) -> &BufferEnvOptions {
-        &self.episodes.options
+        self.network.options()
     }
 
     /// Number of ports.
@@ -112,84 +56,33 @@ impl BufferEnv {
     /// The simulator under its control loop, for looking at flows and queues; `None` before the
     /// first reset.
     pub fn control(&self) -> Option<&ControlEnv> {
-        self.episodes
-            .current
-            .as_ref()
-            .map(|episode| &episode.control)
+        self.network.control()
     }
 
     /// Index in its split of the trace being played; `None` before the first reset.
     pub fn trace_index(&self) -> Option<u64> {
-        let current = self.episodes.current.as_ref();
+        let current = self.network.episodes.current.as_ref();
         current.map(|episode| episode.stats.index)
     }
 
-    /// Describes the beginning of the current episode.
-    fn enter(&mut self) -> Result<(), EnvError> {
-        let episode = self.episodes.running()?;
-        self.info.begin(episode.skipped);
-        self.discount = 1.0;
-        episode.control.privileged(&mut self.info.privileged);
-        Ok(())
-    }
-
-    /// Applies `self.action` to the running episode.
-    fn apply(&mut self) -> Result<(f64, StopReason), EnvError> {
-        let episode = self.episodes.running()?;
-        let stop = episode.act(&self.action);
-        let reward = episode.control.reward();
-        let total = reward.total;
-        self.info.begin(0);
-        self.info.describe(reward);
-        episode.stats.return_ += total;
-        episode.stats.discounted_return += self.discount * total;
-        self.discount *= f64::from(reward.discount);
-        episode.control.privileged(&mut self.info.privileged);
-        if stop != StopReason::Decision {
-            self.info.episode = Some(episode.finish());
-        }
-        Ok((total, stop))
-    }
-
-    fn observation(&self) -> &[f32] {
-        let current = self.episodes.current.as_ref();
-        current.map_or(&[], |episode| episode.control.observation())
-    }
-}
-
-/// Returns the spaces of a switch: observation, action, and privileged observation.
-pub(super) fn spaces(options: &BufferEnvOptions, ports: usize) -> [Space; 3] {
-    let actions = match ActionSet::of(&options.control.low_level) {
-        ActionSet::Alpha => vec![ports],
-        more => vec![ports, more.outputs()],
-    };
-    [
-        Space::uniform_box(&[ports, HISTORY, FEATURES], -1.0, 1.0),
-        Space::uniform_box(&actions, -1.0, 1.0),
-        Space::uniform_box(&[ports, PRIVILEGED], f32::NEG_INFINITY, f32::INFINITY),
-    ]
-}
-
-/// The info of a switch before the first episode.
-pub(super) fn blank_info(ports: usize) -> Info {
-    Info {
-        privileged: vec![0.0; ports * PRIVILEGED],
-        port_rewards: vec![0.0; ports],
-        ..Info::default()
+    /// Returns the current state as that of a reset.
+    fn state(&mut self) -> Reset<'_> {
+        let (observation, _, info) = self.network.alone();
+        Reset { observation, info }
     }
 }
 
 impl Env for BufferEnv {
     fn observation_space(&self) -> &Space {
-        &self.observation_space
+        self.network.observation_space(0)
     }
 
     fn action_space(&self) -> &Space {
-        &self.action_space
+        self.network.action_space(0)
     }
 
     fn privileged_space(&self) -> Option<&Space> {
-        Some(&self.privileged_space)
+        Some(self.network.privileged_space(0))
     }
 
     fn reward_components(&self) -> usize {
@@ -197,25 +90,19 @@ impl Env for BufferEnv {
     }
 
     fn reset(&mut self, seed: Option<u64>, options: &ResetOptions) -> Result<Reset<'_>, EnvError> {
-        self.episodes.reset(seed, options)?;
-        self.enter()?;
-        Ok(Reset {
-            observation: self.observation(),
-            info: &self.info,
-        })
+        self.network.reset(seed, options)?;
+        Ok(self.state())
     }
 
     fn step(&mut self, action: &[f32]) -> Result<Step<'_>, EnvError> {
-        self.episodes.running()?;
-        self.action_space.accept_action(action)?;
-        self.action.copy_from_slice(action);
-        let (reward, stop) = self.apply()?;
+        let turn = self.network.step(action)?;
+        let (observation, reward, info) = self.network.alone();
         Ok(Step {
-            observation: self.observation(),
+            observation,
             reward,
-            terminated: stop == StopReason::Finished,
-            truncated: stop == StopReason::Truncated,
-            info: &self.info,
+            terminated: turn == Turn::Terminated,
+            truncated: turn == Turn::Truncated,
+            info,
         })
     }
 }
@@ -224,35 +111,14 @@ impl Resumable for BufferEnv {
     type Snapshot = EnvSnapshot;
 
     fn snapshot(&self) -> EnvSnapshot {
-        self.episodes.snapshot()
+        self.network.snapshot()
     }
 
     /// Plays the trace of the snapshot again with the same actions. That takes as long as the
     /// episode took so far.
     fn restore(&mut self, snapshot: &EnvSnapshot) -> Result<Option<Reset<'_>>, EnvError> {
-        let Some(mut replayed) = self.episodes.reopen(snapshot)? else {
-            return Ok(None);
-        };
-        self.enter()?;
-        loop {
-            let running = self.episodes.running().is_ok();
-            let Some(levels) = replayed.next(self.action.len(), running)? else {
-                break;
-            };
-            fill_levels(&mut self.action, levels);
-            self.apply()?;
-        }
-        Ok(Some(Reset {
-            observation: self.observation(),
-            info: &self.info,
-        }))
-    }
-}
-
-/// Writes an action with these levels.
-pub(super) fn fill_levels(action: &mut [f32], levels: &[u8]) {
-    for (value, &level) in action.iter_mut().zip(levels) {
-        *value = cell_centre(usize::from(level));
+        let restored = self.network.restore(snapshot)?;
+        Ok(restored.map(|_| self.state()))
     }
 }
 

@@ -1,8 +1,10 @@
-//! The traces of a sequence as episodes: the common part of environments of one and of several switches.
+//! The traces of a sequence as episodes.
 
-use super::buffer_env::{BufferEnvOptions, EnvSnapshot, EpisodeSnapshot};
+use serde::{Deserialize, Serialize};
+
 use super::{EnvError, EpisodeStats, ResetOptions, TraceSequence};
-use crate::control::{ControlEnv, ControlTopology, StopReason, action_level};
+use crate::control::{ControlEnv, ControlOptions, ControlTopology, StopReason, action_level};
+use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::generate;
 
 /// Largest number of traces without a decision that one reset skips.
@@ -10,6 +12,43 @@ const MAX_SKIPPED: u64 = 1_000;
 
 /// Largest index of a level.
 const MAX_LEVEL: u8 = 7;
+
+/// Options of a [`BufferEnv`](super::BufferEnv) or a [`NetworkEnv`](super::NetworkEnv).
+#[derive(Clone, Debug, Default)]
+pub struct BufferEnvOptions {
+    /// Switch, hosts, transport and traffic.
+    pub scenario: Scenario,
+    /// Traces to play, and their order.
+    pub traces: TraceSequence,
+    /// Trigger, objective and scale of the reward.
+    pub control: ControlOptions,
+}
+
+/// The exact state of a [`BufferEnv`](super::BufferEnv) or of a [`NetworkEnv`](super::NetworkEnv). The simulator is
+/// deterministic, so the trace and the actions determine it. A snapshot is small, and independent of the simulator's
+/// inner structures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnvSnapshot {
+    /// Description of scenario, objective and sequence of traces; they must be the same when the state is restored.
+    pub options: String,
+    /// The seed of the experiment in force.
+    pub seed: u64,
+    /// Number in the sequence of the next trace.
+    pub next: u64,
+    /// The episode in progress or just ended.
+    pub episode: Option<EpisodeSnapshot>,
+}
+
+/// The part of an [`EnvSnapshot`] that belongs to its episode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpisodeSnapshot {
+    /// Index of the trace in its split.
+    pub index: u64,
+    /// Number of traces skipped before this one.
+    pub skipped: u64,
+    /// Indices of the actions so far, decision by decision `[ports, outputs]`.
+    pub actions: Vec<u8>,
+}
 
 /// A sequence of traces, one of which may be in progress.
 #[derive(Clone, Debug)]

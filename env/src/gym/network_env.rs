@@ -1,15 +1,13 @@
 //! A network as an environment: every switch is an agent.
 
-use super::buffer_env::{blank_info, fill_levels, spaces};
-use super::episodes::Episodes;
-use super::{BufferEnvOptions, EnvError, EnvSnapshot, EpisodeStats, Info, MultiAgentEnv};
-use super::{ResetOptions, Space, Turn};
+use super::episodes::{BufferEnvOptions, EnvSnapshot, Episodes};
+use super::{EnvError, EpisodeStats, Info, MultiAgentEnv, ResetOptions, Space, Turn};
+use crate::control::{ActionSet, FEATURES, HISTORY, PRIVILEGED, cell_centre};
 use crate::control::{ControlEnv, ControlTopology, StopReason, switch_id};
-use bufgym_sim::network::{LeafSpine, SimError};
+use bufgym_sim::network::{LeafSpine, OneSwitch, SimError};
 
 /// A network of shared-memory switches under NDT's two-level control, by default of leaves and spines. Agents
 /// are switches: leaves first, then spines. Each has the spaces of a [`BufferEnv`](super::BufferEnv) with
-/// its own number of ports, and its own trigger (Eq. 5), so that switches have turns at different times and
 /// its own number of ports, and its own trigger (Eq. 5), so that switches have turns at different times and
 /// differently often. A decision is about the ports of one switch; traces and seed are as in a `BufferEnv`.
 /// A switch is paid for its ports. The cost of a flow is shared equally by the ports of the switches on its path. So
@@ -31,7 +29,7 @@ use bufgym_sim::network::{LeafSpine, SimError};
 /// ```
 #[derive(Clone, Debug)]
 pub struct NetworkEnv<T: ControlTopology = LeafSpine> {
-    episodes: Episodes<T>,
+    pub(super) episodes: Episodes<T>,
     agents: Vec<Agent>,
     /// Agent whose turn it is, while an episode is running.
     turn: usize,
@@ -58,19 +56,39 @@ struct Agent {
 
 impl Agent {
     fn new(options: &BufferEnvOptions, ports: usize) -> Agent {
-        let [observation_space, action_space, privileged_space] = spaces(options, ports);
+        let actions = match ActionSet::of(&options.control.low_level) {
+            ActionSet::Alpha => vec![ports],
+            more => vec![ports, more.outputs()],
+        };
+        let observation_space = Space::uniform_box(&[ports, HISTORY, FEATURES], -1.0, 1.0);
+        let action_space = Space::uniform_box(&actions, -1.0, 1.0);
+        let (low, high) = (f32::NEG_INFINITY, f32::INFINITY);
         Agent {
             blank: vec![0.0; observation_space.len()],
             action: vec![0.0; action_space.len()],
             observation_space,
             action_space,
-            privileged_space,
+            privileged_space: Space::uniform_box(&[ports, PRIVILEGED], low, high),
             told: false,
             decided: false,
             discount: 1.0,
             reward: 0.0,
-            info: blank_info(ports),
+            info: Info {
+                privileged: vec![0.0; ports * PRIVILEGED],
+                port_rewards: vec![0.0; ports],
+                ..Info::default()
+            },
         }
+    }
+
+    /// Puts the data into the state before the first turn of an episode.
+    fn clear(&mut self) {
+        self.told = false;
+        self.decided = false;
+        self.discount = 1.0;
+        self.reward = 0.0;
+        self.info.begin(0);
+        self.info.privileged.fill(0.0);
     }
 }
 
@@ -115,14 +133,7 @@ impl<T: ControlTopology> NetworkEnv<T> {
     /// Resets the data of all agents.
     fn clear(&mut self) {
         self.ended = None;
-        for agent in &mut self.agents {
-            agent.told = false;
-            agent.decided = false;
-            agent.discount = 1.0;
-            agent.reward = 0.0;
-            agent.info.begin(0);
-            agent.info.privileged.fill(0.0);
-        }
+        self.agents.iter_mut().for_each(Agent::clear);
     }
 
     /// Applies the action of the agent whose turn it is.
@@ -168,6 +179,15 @@ impl<T: ControlTopology> NetworkEnv<T> {
         let privileged = &mut agent.info.privileged;
         episode.control.privileged_of(switch, privileged);
         Ok(())
+    }
+}
+
+impl NetworkEnv<OneSwitch> {
+    /// Returns the data of the only agent as an [`Env`](super::Env) returns it: observation, reward, and info with the
+    /// statistics of the episode.
+    pub(super) fn alone(&mut self) -> (&[f32], f64, &Info) {
+        self.agents[0].info.episode = self.ended.clone();
+        (self.observation(0), self.reward(0), self.info(0))
     }
 }
 
@@ -246,7 +266,9 @@ impl<T: ControlTopology + 'static> MultiAgentEnv for NetworkEnv<T> {
             let Some(levels) = replayed.next(agent.action.len(), running)? else {
                 return Ok(Some(turn));
             };
-            fill_levels(&mut agent.action, levels);
+            for (value, &level) in agent.action.iter_mut().zip(levels) {
+                *value = cell_centre(usize::from(level));
+            }
             turn = self.apply()?;
         }
     }

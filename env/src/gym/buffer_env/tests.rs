@@ -1,7 +1,9 @@
 use super::*;
+use crate::control::{FEATURES, HISTORY};
 use crate::gym::checker::{CheckOptions, check_env};
 use crate::gym::{Autoreset, AutoresetMode, EpisodeStats, StepBuffers, VectorEnv, VectorSeed};
 use bufgym_sim::rng::{Split, stream};
+use bufgym_sim::scenario::Scenario;
 
 const PLAIN: ResetOptions = ResetOptions { trace: None };
 
@@ -146,7 +148,10 @@ fn traces_without_a_decision_are_passed_over() {
         passed_over += reset.info.skipped;
     }
     assert!(passed_over > 0);
-    assert_eq!(env.episodes.next, 21 + passed_over + skipped_first(&env));
+    assert_eq!(
+        env.network.episodes.next,
+        21 + passed_over + skipped_first(&env)
+    );
 }
 
 /// Returns the number of traces that the very first reset skipped.
@@ -220,8 +225,8 @@ fn a_snapshot_continues_bit_for_bit() {
         let snapshot: EnvSnapshot = serde_json::from_str(&text).unwrap();
         let mut two = env(&changes);
         let state = two.restore(&snapshot).unwrap().unwrap();
-        assert_eq!(state.observation, one.observation());
-        assert_eq!(state.info, &one.info);
+        assert_eq!(state.observation, one.state().observation);
+        assert_eq!(state.info, one.state().info);
         assert_eq!(two.snapshot(), snapshot);
         for _ in 0..30 {
             let action = one.action_space().sample(&mut rng);
@@ -291,6 +296,14 @@ fn options_that_make_no_sense_are_refused() {
     let mut broken = options(&[]);
     broken.traces.stride = 0;
     assert!(matches!(BufferEnv::new(broken), Err(EnvError::Options(_))));
+    let network = BufferEnvOptions {
+        scenario: Scenario::preset("leafspine-4x4").unwrap(),
+        ..BufferEnvOptions::default()
+    };
+    assert!(matches!(
+        BufferEnv::new(network),
+        Err(EnvError::Simulation(_))
+    ));
 }
 
 fn five_workers() -> VectorEnv<BufferEnv> {

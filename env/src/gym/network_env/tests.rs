@@ -1,7 +1,6 @@
 use super::*;
 use crate::control::ControlOptions;
 use crate::gym::{BufferEnv, Env, TraceSequence};
-use bufgym_sim::network::OneSwitch;
 use bufgym_sim::rng::stream;
 use bufgym_sim::scenario::Scenario;
 
