@@ -39,7 +39,6 @@ mod buffer_env;
 pub mod checker;
 mod episodes;
 mod multi_agent;
-mod multi_agent_vector;
 mod network_env;
 mod registry;
 mod space;
@@ -60,15 +59,14 @@ pub use autoreset::{Autoreset, AutoresetMode, AutoresetSnapshot, AutoresetStep};
 pub use buffer_env::BufferEnv;
 pub use episodes::{BufferEnvOptions, EnvSnapshot, EpisodeSnapshot};
 pub use multi_agent::{MultiAgentEnv, Turn};
-pub use multi_agent_vector::{
-    MultiAgentBuffers, MultiAgentLayout, MultiAgentSnapshot, MultiAgentVectorEnv,
-};
 pub use network_env::NetworkEnv;
 pub use registry::{EnvSpec, MakeOptions, Registry, RegistryError};
 pub use registry::{make, make_network, make_network_vec, make_vec};
 pub use space::{BoxSpace, MultiDiscreteSpace, Space};
 pub use traces::TraceSequence;
-pub use vector::{Layout, StepBuffers, StepSlices, VectorEnv, VectorError, VectorSeed};
+pub use vector::{Layout, StepBuffers, StepSlices, Vector, VectorEnv, VectorError, VectorSeed};
+pub use vector::{MultiAgentAutoreset, MultiAgentBuffers, MultiAgentLayout, MultiAgentSlices};
+pub use vector::{MultiAgentSnapshot, MultiAgentVectorEnv};
 
 /// One environment: an agent acts, the world moves on to the next decision and answers with an
 /// observation and a reward.

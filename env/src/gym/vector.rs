@@ -2,28 +2,25 @@
 
 use rayon::prelude::*;
 
-use super::{Autoreset, AutoresetMode, AutoresetSnapshot, AutoresetStep, Env, EnvError};
-use super::{EpisodeStats, Reset, ResetOptions, Resumable};
+use super::{Autoreset, AutoresetMode, EnvError, ResetOptions};
 
 mod buffers;
+mod layout;
+mod worker;
 
-use buffers::Row;
-pub use buffers::{Layout, StepBuffers, StepSlices};
-pub(super) use buffers::{Rows, row};
+pub use buffers::{MultiAgentBuffers, MultiAgentSlices, StepBuffers, StepSlices};
+pub use layout::{Layout, MultiAgentLayout};
+pub use worker::{MultiAgentAutoreset, MultiAgentSnapshot};
 
-/// `N` environments of one kind, stepped in parallel on the current rayon pool, with the semantics
-/// of Gymnasium's `VectorEnv` in all three [`AutoresetMode`]s.
+use buffers::{Buffers, Columns};
+use layout::{Shape, Widths};
+use worker::{ResumableWorker, Worker};
+
+/// `N` environments of one agent, with the semantics of Gymnasium's `VectorEnv` in all three [`AutoresetMode`]s. Its
+/// methods are those of [`Vector`].
 ///
-/// Results depend on the seeds and the actions alone: environments share no state, so the number of
-/// threads changes nothing.
-///
-/// # Panics
-/// [`reset`](VectorEnv::reset) and [`step`](VectorEnv::step) panic when an environment returns
-/// slices of other lengths than its spaces have; [`check_env`](super::checker::check_env) finds
-/// such environments.
-///
-/// There are two ways to use it. [`VectorEnv::step`] moves all environments by one step and waits
-/// for the slowest. [`VectorEnv::par_map`] gives each environment to its own closure, which may step
+/// There are two ways to use it. [`step`](Vector::step) moves all environments by one step and waits
+/// for the slowest. [`par_map`](Vector::par_map) gives each environment to its own closure, which may step
 /// it any number of times: for agents that do not act on a common batch.
 ///
 /// ```
@@ -38,11 +35,60 @@ pub(super) use buffers::{Rows, row};
 /// assert_eq!(buffers.observations.len(), 4 * 16 * 8 * 5);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+pub type VectorEnv<E> = Vector<Autoreset<E>>;
+
+/// `N` environments with the same agents, in the same three [`AutoresetMode`]s as a [`VectorEnv`]. Its methods are
+/// those of [`Vector`].
+///
+/// In a step the agent whose turn it is makes its decision, a different agent in every environment. The results are
+/// rows by environment and agent. A step writes the rows of the agent that has the next turn; at the end of an episode
+/// it writes the rows of all agents. [`MultiAgentBuffers::ended`] tells which rows are new transitions. A reset writes
+/// the rows of all agents: the agent whose turn it is gets its observation, the others the values that hold before a
+/// first turn.
+///
+/// Actions have the shape `[envs, agents, ports, outputs]`. A step reads the row of the agent whose turn it is, as far
+/// as that agent has ports.
+///
+/// ```
+/// use bufgym_env::gym::{AutoresetMode, MakeOptions, ResetOptions, VectorSeed, make_network_vec};
+///
+/// let options = MakeOptions {
+///     settings: vec!["warmup_ms=0".to_owned(), "measure_ms=10".to_owned()],
+///     ..MakeOptions::default()
+/// };
+/// let mode = AutoresetMode::NextStep;
+/// let mut envs = make_network_vec("bufgym/LeafSpine-4x4-v0", 2, mode, &options)?;
+/// let mut buffers = envs.buffers();
+/// envs.reset(VectorSeed::From(1), &ResetOptions::default(), &mut buffers)?;
+/// let layout = envs.layout().clone();
+/// assert_eq!(layout.ports, [6, 6, 6, 6, 4, 4]); // four leaves and two spines
+/// let mut actions = vec![0.0; 2 * 6 * 6]; // [envs, agents, ports]
+/// for env in 0..2 {
+///     let switch = buffers.turns[env];
+///     let row = buffers.at(env, switch) * layout.action_len();
+///     actions[row..row + layout.ports[switch]].fill(0.25);
+/// }
+/// envs.step(&actions, &mut buffers)?;
+/// assert_eq!(buffers.observations.len(), 2 * 6 * 6 * 8 * 5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type MultiAgentVectorEnv<E> = Vector<MultiAgentAutoreset<E>>;
+
+/// Environments of one kind, stepped in parallel on the current rayon pool: a [`VectorEnv`] of environments with one
+/// agent, or a [`MultiAgentVectorEnv`] of environments with several.
+///
+/// Results depend on the seeds and the actions alone: environments share no state, so the number of
+/// threads changes nothing.
+///
+/// # Panics
+/// [`reset`](Vector::reset) and [`step`](Vector::step) panic when an environment returns
+/// slices of other lengths than its spaces have; the [`checker`](super::checker) finds such environments.
 #[derive(Clone, Debug)]
-pub struct VectorEnv<E> {
-    envs: Vec<Autoreset<E>>,
+pub struct Vector<W: Worker> {
+    workers: Vec<W>,
     mode: AutoresetMode,
-    layout: Layout,
+    layout: W::Layout,
+    widths: Widths,
 }
 
 /// The seeds of a reset of many environments.
@@ -58,7 +104,7 @@ pub enum VectorSeed<'a> {
 }
 
 impl VectorSeed<'_> {
-    pub(super) fn of(self, env: usize) -> Option<u64> {
+    fn of(self, env: usize) -> Option<u64> {
         match self {
             VectorSeed::Keep => None,
             VectorSeed::From(seed) => Some(seed.wrapping_add(env as u64)),
@@ -67,7 +113,7 @@ impl VectorSeed<'_> {
     }
 }
 
-/// The reason why a call on a [`VectorEnv`] failed.
+/// The reason why a call on a [`VectorEnv`] or a [`MultiAgentVectorEnv`] failed.
 #[derive(Debug, thiserror::Error)]
 pub enum VectorError {
     /// One environment failed; of several, the one with the lowest index.
@@ -114,50 +160,39 @@ pub enum VectorError {
     },
 }
 
-impl<E: Env> VectorEnv<E> {
+impl<W: Worker> Vector<W> {
     /// Combines `envs`. They have to be reset before the first step.
     ///
     /// # Errors
-    /// [`VectorError::Empty`] without environments, [`VectorError::Mixed`] when their spaces
-    /// differ.
-    pub fn new(envs: Vec<E>, mode: AutoresetMode) -> Result<VectorEnv<E>, VectorError> {
+    /// [`VectorError::Empty`] without environments, [`VectorError::Length`] without agents,
+    /// [`VectorError::Mixed`] when the environments differ in agents or spaces, and
+    /// [`VectorError::Agents`] when the spaces of the agents of an environment differ in more than the
+    /// number of ports, their first dimension.
+    pub fn new(envs: Vec<W::Env>, mode: AutoresetMode) -> Result<Vector<W>, VectorError> {
         let first = envs.first().ok_or(VectorError::Empty)?;
         for (env, other) in envs.iter().enumerate() {
-            let differs = [
-                (
-                    "observation space",
-                    first.observation_space() != other.observation_space(),
-                ),
-                ("action space", first.action_space() != other.action_space()),
-                (
-                    "privileged space",
-                    first.privileged_space() != other.privileged_space(),
-                ),
-                (
-                    "reward",
-                    first.reward_components() != other.reward_components(),
-                ),
-            ];
-            if let Some((what, _)) = differs.into_iter().find(|(_, differs)| *differs) {
+            if let Some(what) = W::difference(first, other) {
                 return Err(VectorError::Mixed { env, what });
             }
         }
-        let layout = Layout::of(envs.len(), first);
-        let envs = envs
-            .into_iter()
-            .map(|env| Autoreset::new(env, mode))
-            .collect();
-        Ok(VectorEnv { envs, mode, layout })
+        let layout = W::layout(envs.len(), first)?;
+        let workers = envs.into_iter().map(|env| W::wrap(env, mode)).collect();
+        Ok(Vector {
+            workers,
+            mode,
+            widths: layout.widths(),
+            layout,
+        })
     }
 
     /// Number of environments.
     pub fn len(&self) -> usize {
-        self.envs.len()
+        self.workers.len()
     }
 
     /// Never true: a vector environment has at least one environment.
     pub fn is_empty(&self) -> bool {
-        self.envs.is_empty()
+        self.workers.is_empty()
     }
 
     /// The rule by which environments are reset.
@@ -166,65 +201,13 @@ impl<E: Env> VectorEnv<E> {
     }
 
     /// Returns the shapes of the arrays that one step reads and writes.
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &W::Layout {
         &self.layout
     }
 
     /// Buffers of the right size.
-    pub fn buffers(&self) -> StepBuffers {
-        StepBuffers::new(&self.layout)
-    }
-
-    /// The environments.
-    pub fn envs(&self) -> &[Autoreset<E>] {
-        &self.envs
-    }
-
-    /// Runs `work` on every environment in parallel and returns the results in the order of the
-    /// environments. `work` is given the index of the environment and the environment itself, and
-    /// may step it any number of times.
-    ///
-    /// # Errors
-    /// [`VectorError::Env`] with the first error by index; the others have run to their ends.
-    pub fn par_map<T, F>(&mut self, work: F) -> Result<Vec<T>, VectorError>
-    where
-        T: Send,
-        F: Fn(usize, &mut Autoreset<E>) -> Result<T, EnvError> + Sync,
-    {
-        let results: Vec<Result<T, EnvError>> = self
-            .envs
-            .par_iter_mut()
-            .enumerate()
-            .map(|(i, env)| work(i, env))
-            .collect();
-        first_error(results)
-    }
-
-    /// Like [`VectorEnv::par_map`], but every environment has its own companion, such as a replay shard or a random
-    /// number generator.
-    ///
-    /// # Errors
-    /// [`VectorError::Length`] when there is not one companion per environment, and as
-    /// [`VectorEnv::par_map`].
-    pub fn par_map_with<C, T, F>(
-        &mut self,
-        companions: &mut [C],
-        work: F,
-    ) -> Result<Vec<T>, VectorError>
-    where
-        C: Send,
-        T: Send,
-        F: Fn(usize, &mut Autoreset<E>, &mut C) -> Result<T, EnvError> + Sync,
-    {
-        check_len("companions", companions.len(), self.len())?;
-        let results: Vec<Result<T, EnvError>> = self
-            .envs
-            .par_iter_mut()
-            .zip(companions)
-            .enumerate()
-            .map(|(i, (env, companion))| work(i, env, companion))
-            .collect();
-        first_error(results)
+    pub fn buffers(&self) -> W::Buffers {
+        W::Buffers::new(&self.layout)
     }
 
     /// Begins an episode in every environment. Observations and privileged observations are
@@ -236,7 +219,7 @@ impl<E: Env> VectorEnv<E> {
         &mut self,
         seed: VectorSeed<'_>,
         options: &ResetOptions,
-        buffers: &mut StepBuffers,
+        buffers: &mut W::Buffers,
     ) -> Result<(), VectorError> {
         let all = vec![true; self.len()];
         self.reset_where(&all, seed, options, buffers)
@@ -252,29 +235,30 @@ impl<E: Env> VectorEnv<E> {
         mask: &[bool],
         seed: VectorSeed<'_>,
         options: &ResetOptions,
-        buffers: &mut StepBuffers,
+        buffers: &mut W::Buffers,
     ) -> Result<(), VectorError> {
         self.reset_into(mask, seed, options, buffers.slices())
     }
 
-    /// Same as [`VectorEnv::reset_where`], but writes into memory of the caller.
+    /// Same as [`reset_where`](Vector::reset_where), but writes into memory of the caller.
     ///
     /// # Errors
-    /// Same as [`VectorEnv::reset_where`].
+    /// Same as [`reset_where`](Vector::reset_where).
     pub fn reset_into(
         &mut self,
         mask: &[bool],
         seed: VectorSeed<'_>,
         options: &ResetOptions,
-        buffers: StepSlices<'_>,
+        buffers: <W::Buffers as Buffers>::Slices<'_>,
     ) -> Result<(), VectorError> {
         check_selection(mask, seed, self.len())?;
-        buffers.check(&self.layout)?;
-        let rows = buffers.rows(&self.layout);
-        on_selected(mask, &mut self.envs, rows, |i, env, mut row| {
-            row.write_reset(&env.reset(seed.of(i), options)?);
-            Ok(())
-        })
+        buffers.check(&self.widths)?;
+        let rows = buffers.rows(&self.widths);
+        let reset = |env: usize, worker: &mut W, row| match mask[env] {
+            true => worker.reset_row(seed.of(env), options, row),
+            false => Ok(()),
+        };
+        for_each(&mut self.workers, rows, reset).map(|_| ())
     }
 
     /// Moves every environment by one step (or one reset, by the rule of the mode).
@@ -285,131 +269,131 @@ impl<E: Env> VectorEnv<E> {
     /// # Errors
     /// [`VectorError`] when an argument has the wrong length, an action lies outside its space, or
     /// an environment fails or needs a reset.
-    pub fn step(&mut self, actions: &[f32], buffers: &mut StepBuffers) -> Result<(), VectorError> {
+    pub fn step(&mut self, actions: &[f32], buffers: &mut W::Buffers) -> Result<(), VectorError> {
         self.step_into(actions, buffers.slices())
     }
 
-    /// Same as [`VectorEnv::step`], but writes into memory of the caller.
+    /// Same as [`step`](Vector::step), but writes into memory of the caller.
     ///
     /// # Errors
-    /// Same as [`VectorEnv::step`].
+    /// Same as [`step`](Vector::step).
     pub fn step_into(
         &mut self,
         actions: &[f32],
-        buffers: StepSlices<'_>,
+        buffers: <W::Buffers as Buffers>::Slices<'_>,
     ) -> Result<(), VectorError> {
-        let width = self.layout.action_len();
+        let width = self.widths.actions();
         check_len("actions", actions.len(), self.len() * width)?;
-        buffers.check(&self.layout)?;
-        let actions: Vec<&[f32]> = actions.chunks_exact(width.max(1)).collect();
-        for (env, (worker, action)) in self.envs.iter().zip(&actions).enumerate() {
-            if !worker.reset_due() {
-                let checked = worker.env().action_space().accept_action(action);
-                checked.map_err(|source| VectorError::Env { env, source })?;
-            }
+        buffers.check(&self.widths)?;
+        let width = width.max(1);
+        let pairs = self.workers.iter().zip(actions.chunks_exact(width));
+        for (env, (worker, action)) in pairs.enumerate() {
+            let checked = worker.check(&self.widths, action);
+            checked.map_err(|source| VectorError::Env { env, source })?;
         }
-        let rows = buffers.rows(&self.layout);
-        let results: Vec<Result<(), EnvError>> = self
-            .envs
-            .par_iter_mut()
-            .zip(actions)
-            .zip(rows)
-            .map(|((env, action), mut row)| {
-                row.write_step(&env.step(action)?);
-                Ok(())
-            })
-            .collect();
-        first_error(results).map(|_| ())
+        let rows = buffers.rows(&self.widths).into_par_iter();
+        let rows = rows.zip(actions.par_chunks_exact(width));
+        let step = |_, worker: &mut W, (row, action)| worker.step_row(action, row);
+        for_each(&mut self.workers, rows, step).map(|_| ())
+    }
+
+    /// Runs `work` on every environment in parallel and returns the results in the order of the
+    /// environments. `work` is given the index of the environment and the environment itself, and
+    /// may step it any number of times.
+    ///
+    /// # Errors
+    /// [`VectorError::Env`] with the first error by index; the others have run to their ends.
+    pub fn par_map<T, F>(&mut self, work: F) -> Result<Vec<T>, VectorError>
+    where
+        T: Send,
+        F: Fn(usize, &mut W) -> Result<T, EnvError> + Sync,
+    {
+        let nothing = vec![(); self.len()];
+        for_each(&mut self.workers, nothing, |i, worker, ()| work(i, worker))
+    }
+
+    /// Like [`par_map`](Vector::par_map), but every environment has its own companion, such as a replay shard or a
+    /// random number generator.
+    ///
+    /// # Errors
+    /// [`VectorError::Length`] when there is not one companion per environment, and as
+    /// [`par_map`](Vector::par_map).
+    pub fn par_map_with<C, T, F>(
+        &mut self,
+        companions: &mut [C],
+        work: F,
+    ) -> Result<Vec<T>, VectorError>
+    where
+        C: Send,
+        T: Send,
+        F: Fn(usize, &mut W, &mut C) -> Result<T, EnvError> + Sync,
+    {
+        check_len("companions", companions.len(), self.len())?;
+        for_each(&mut self.workers, companions, work)
     }
 }
 
-impl<E: Resumable> VectorEnv<E> {
+impl<W: ResumableWorker> Vector<W> {
     /// The states of all environments.
-    pub fn snapshot(&self) -> Vec<AutoresetSnapshot<E::Snapshot>> {
-        self.envs.iter().map(Autoreset::snapshot).collect()
+    pub fn snapshot(&self) -> Vec<W::Snapshot> {
+        self.workers.iter().map(W::snapshot).collect()
     }
 
-    /// Restores the states of `snapshots`, in parallel.
+    /// Restores the states of `snapshots`, in parallel. Buffers are not part of a snapshot: copy them too if you
+    /// continue elsewhere.
     ///
     /// # Errors
     /// [`VectorError::Length`] when there is not one snapshot per environment, and
-    /// [`VectorError::Env`] as [`Resumable::restore`].
-    pub fn restore(
-        &mut self,
-        snapshots: &[AutoresetSnapshot<E::Snapshot>],
-    ) -> Result<(), VectorError>
+    /// [`VectorError::Env`] as [`Resumable::restore`](super::Resumable::restore).
+    pub fn restore(&mut self, snapshots: &[W::Snapshot]) -> Result<(), VectorError>
     where
-        E::Snapshot: Sync,
+        W::Snapshot: Sync,
     {
         check_len("snapshots", snapshots.len(), self.len())?;
-        self.par_map(|i, env| env.restore(&snapshots[i]))
-            .map(|_| ())
+        let restore = |_, worker: &mut W, snapshot| worker.restore(snapshot);
+        for_each(&mut self.workers, snapshots, restore).map(|_| ())
     }
 }
 
-impl Row<'_> {
-    fn write_reset(&mut self, reset: &Reset<'_>) {
-        self.observation.copy_from_slice(reset.observation);
-        self.privileged.copy_from_slice(&reset.info.privileged);
-        self.port_rewards.fill(0.0);
-        *self.reward = 0.0;
-        *self.discount = reset.info.discount;
-        *self.entropy_weight = reset.info.entropy_weight;
-        *self.elapsed_ps = 0;
-        *self.terminated = false;
-        *self.truncated = false;
-        *self.reset = true;
-        *self.info = None;
-    }
-
-    fn write_step(&mut self, step: &AutoresetStep<'_>) {
-        let info = step.step_info();
-        self.observation.copy_from_slice(step.observation);
-        self.privileged.copy_from_slice(&step.info.privileged);
-        self.port_rewards.copy_from_slice(&info.port_rewards);
-        *self.reward = step.reward;
-        *self.discount = info.discount;
-        *self.entropy_weight = info.entropy_weight;
-        *self.elapsed_ps = info.elapsed.as_ps();
-        *self.terminated = step.terminated;
-        *self.truncated = step.truncated;
-        *self.reset = step.reset;
-        self.info.clone_from(&info.episode);
-        if let (Some(observation), Some(info)) = (step.final_observation, step.final_info) {
-            self.final_observation.copy_from_slice(observation);
-            self.final_privileged.copy_from_slice(&info.privileged);
-        }
+impl<E> VectorEnv<E>
+where
+    Autoreset<E>: Worker,
+{
+    /// The environments.
+    pub fn envs(&self) -> &[Autoreset<E>] {
+        &self.workers
     }
 }
 
-/// Runs `work` in parallel on the environments whose `mask` is set and on their rows.
-pub(super) fn on_selected<E: Send, R: Send>(
-    mask: &[bool],
-    envs: &mut [E],
-    rows: Vec<R>,
-    work: impl Fn(usize, &mut E, R) -> Result<(), EnvError> + Sync,
-) -> Result<(), VectorError> {
-    let results: Vec<Result<(), EnvError>> = envs
-        .par_iter_mut()
-        .zip(rows)
-        .enumerate()
-        .filter(|(env, _)| mask[*env])
-        .map(|(i, (env, row))| work(i, env, row))
+impl<E> MultiAgentVectorEnv<E>
+where
+    MultiAgentAutoreset<E>: Worker,
+{
+    /// The environments.
+    pub fn envs(&self) -> impl ExactSizeIterator<Item = &E> {
+        self.workers.iter().map(MultiAgentAutoreset::env)
+    }
+}
+
+/// Runs `work` in parallel on the workers, each with its own companion. Returns the results, or the first error by
+/// index; the others have run to their ends.
+fn for_each<W: Send, C: Send, T: Send>(
+    workers: &mut [W],
+    companions: impl IntoParallelIterator<Iter: IndexedParallelIterator<Item = C>>,
+    work: impl Fn(usize, &mut W, C) -> Result<T, EnvError> + Sync,
+) -> Result<Vec<T>, VectorError> {
+    let pairs = workers.par_iter_mut().zip(companions).enumerate();
+    let results: Vec<Result<T, EnvError>> = pairs
+        .map(|(env, (worker, companion))| work(env, worker, companion))
         .collect();
-    // The results have the positions of the selected environments only.
-    let indices = (0..mask.len()).filter(|env| mask[*env]);
-    for (env, result) in indices.zip(results) {
-        result.map_err(|source| VectorError::Env { env, source })?;
-    }
-    Ok(())
+    let named = results.into_iter().enumerate();
+    named
+        .map(|(env, result)| result.map_err(|source| VectorError::Env { env, source }))
+        .collect()
 }
 
 /// Checks that there is a mask, and a seed if any, for each of `envs` environments.
-pub(super) fn check_selection(
-    mask: &[bool],
-    seed: VectorSeed<'_>,
-    envs: usize,
-) -> Result<(), VectorError> {
+fn check_selection(mask: &[bool], seed: VectorSeed<'_>, envs: usize) -> Result<(), VectorError> {
     check_len("mask", mask.len(), envs)?;
     match seed {
         VectorSeed::Each(seeds) => check_len("seeds", seeds.len(), envs),
@@ -417,11 +401,7 @@ pub(super) fn check_selection(
     }
 }
 
-pub(super) fn check_len(
-    what: &'static str,
-    given: usize,
-    expected: usize,
-) -> Result<(), VectorError> {
+fn check_len(what: &'static str, given: usize, expected: usize) -> Result<(), VectorError> {
     if given == expected {
         Ok(())
     } else {
@@ -433,12 +413,7 @@ pub(super) fn check_len(
     }
 }
 
-pub(super) fn first_error<T>(results: Vec<Result<T, EnvError>>) -> Result<Vec<T>, VectorError> {
-    let named = results.into_iter().enumerate();
-    named
-        .map(|(env, result)| result.map_err(|source| VectorError::Env { env, source }))
-        .collect()
-}
-
+#[cfg(test)]
+mod multi_agent_tests;
 #[cfg(test)]
 mod tests;

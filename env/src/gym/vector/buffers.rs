@@ -1,179 +1,263 @@
-//! The contiguous memory that a step of a vector environment writes to.
+//! The contiguous memory that a step of a vector environment writes to, as columns with a row for every environment.
 
-use super::{Env, EpisodeStats, VectorError, check_len};
+use super::layout::{Layout, MultiAgentLayout, Shape, Widths};
+use super::{VectorError, check_len};
+use crate::gym::{EpisodeStats, Info};
 
-/// Shapes of the arrays that one step of a [`VectorEnv`](super::VectorEnv) reads and writes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// Number of environments.
-    pub envs: usize,
-    /// Shape of one observation, such as `[ports, 8, 5]`.
-    pub observation: Vec<usize>,
-    /// Shape of one action, such as `[ports]`.
-    pub action: Vec<usize>,
-    /// Shape of one privileged observation, such as `[ports, 22]`; empty when there is none.
-    pub privileged: Vec<usize>,
-    /// Components of the reward, such as `ports`.
-    pub components: usize,
+/// Memory that a [`Vector`](super::Vector) allocates for its results.
+pub trait Buffers {
+    /// Shapes of the columns.
+    type Layout: Shape;
+    /// The columns as slices.
+    type Slices<'a>: Columns
+    where
+        Self: 'a;
+
+    /// Returns buffers for environments of this layout, all zero.
+    fn new(layout: &Self::Layout) -> Self;
+
+    /// Returns all columns as slices.
+    fn slices(&mut self) -> Self::Slices<'_>;
 }
 
-impl Layout {
-    pub(super) fn of<E: Env>(envs: usize, env: &E) -> Layout {
-        Layout {
-            envs,
-            observation: env.observation_space().shape().to_vec(),
-            action: env.action_space().shape().to_vec(),
-            privileged: env
-                .privileged_space()
-                .map_or(Vec::new(), |space| space.shape().to_vec()),
-            components: env.reward_components(),
-        }
-    }
+/// Columns that belong to the caller of a step.
+pub trait Columns {
+    /// Refuses columns of other lengths, because callers choose them.
+    fn check(&self, widths: &Widths) -> Result<(), VectorError>;
 
-    /// Values of one observation.
-    pub fn observation_len(&self) -> usize {
-        self.observation.iter().product()
-    }
-
-    /// Values of one action.
-    pub fn action_len(&self) -> usize {
-        self.action.iter().product()
-    }
-
-    /// Values of one privileged observation; 0 when there is none.
-    pub fn privileged_len(&self) -> usize {
-        if self.privileged.is_empty() {
-            0
-        } else {
-            self.privileged.iter().product()
-        }
-    }
+    /// Returns the rows, to be written in parallel. The lengths must have been checked.
+    fn rows<'a>(self, widths: &'a Widths) -> Vec<Row<'a>>
+    where
+        Self: 'a;
 }
 
-/// Results of one step of all environments. Row `i` of every field belongs to environment `i`.
-/// [`VectorEnv::buffers`](super::VectorEnv::buffers) allocates them once; every step overwrites
-/// them.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StepBuffers {
+/// Defines buffers and their slices from a list of columns. A column has a type, a method of [`Widths`] that returns
+/// its number of values per environment, and a name for errors.
+macro_rules! columns {
+    (
+        $(#[$doc:meta])* $buffers:ident,
+        $(#[$slices_doc:meta])* $slices:ident, $layout:ident;
+        $($(#[$column_doc:meta])* $column:ident: $type:ty, $width:ident, $name:literal;)*
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $buffers {
+            $($(#[$column_doc])* pub $column: Vec<$type>,)*
+            layout: $layout,
+            widths: Widths,
+        }
+
+        $(#[$slices_doc])*
+        #[derive(Debug, PartialEq)]
+        #[allow(missing_docs, reason = "the fields are those of the buffers")]
+        pub struct $slices<'a> {
+            $(pub $column: &'a mut [$type],)*
+        }
+
+        impl $buffers {
+            /// Buffers for environments of this layout, all zero.
+            pub fn new(layout: &$layout) -> $buffers {
+                let widths = layout.widths();
+                $buffers {
+                    $($column: vec![<$type>::default(); widths.envs * widths.$width()],)*
+                    layout: layout.clone(),
+                    widths,
+                }
+            }
+
+            /// Returns the shapes.
+            pub fn layout(&self) -> &$layout {
+                &self.layout
+            }
+
+            /// All fields as slices.
+            pub fn slices(&mut self) -> $slices<'_> {
+                $slices { $($column: &mut self.$column,)* }
+            }
+        }
+
+        impl Buffers for $buffers {
+            type Layout = $layout;
+            type Slices<'a> = $slices<'a>;
+
+            fn new(layout: &$layout) -> $buffers {
+                $buffers::new(layout)
+            }
+
+            fn slices(&mut self) -> $slices<'_> {
+                $buffers::slices(self)
+            }
+        }
+
+        impl Columns for $slices<'_> {
+            fn check(&self, widths: &Widths) -> Result<(), VectorError> {
+                $(
+                    let expected = widths.envs * widths.$width();
+                    check_len(concat!("buffer of ", $name), self.$column.len(), expected)?;
+                )*
+                Ok(())
+            }
+
+            fn rows<'a>(self, widths: &'a Widths) -> Vec<Row<'a>>
+            where
+                Self: 'a,
+            {
+                $(let mut $column = self.$column;)*
+                let row = |_| Row {
+                    $($column: $column.split_off_mut(..widths.$width()).unwrap_or_default(),)*
+                    ..Row::empty(widths)
+                };
+                (0..widths.envs).map(row).collect()
+            }
+        }
+    };
+}
+
+columns! {
+    /// Results of one step of all environments. Row `i` of every field belongs to environment `i`.
+    /// [`VectorEnv::buffers`](super::VectorEnv::buffers) allocates them once; every step overwrites
+    /// them.
+    StepBuffers,
+    /// Memory of the caller that a step of a [`VectorEnv`](super::VectorEnv) writes to: the fields of
+    /// [`StepBuffers`] as slices.
+    StepSlices, Layout;
+
     /// `[envs, observation…]`, such as `[envs, ports, 8, 5]`: the observations on which to act next.
-    pub observations: Vec<f32>,
+    observations: f32, observations, "observations";
     /// `[envs, privileged…]`, such as `[envs, ports, 22]`; belongs to `observations`.
-    pub privileged: Vec<f32>,
+    privileged: f32, all_privileged, "privileged observations";
     /// `[envs]`: the rewards of the step.
-    pub rewards: Vec<f64>,
+    rewards: f64, agents, "rewards";
     /// `[envs, components]`, such as `[envs, ports]`: the rewards in parts.
-    pub port_rewards: Vec<f32>,
+    port_rewards: f32, all_parts, "port rewards";
     /// `[envs]`: factor of the value of the next observation.
-    pub discounts: Vec<f32>,
+    discounts: f32, agents, "discounts";
     /// `[envs]`: weight of the entropy bonus.
-    pub entropy_weights: Vec<f32>,
+    entropy_weights: f32, agents, "entropy weights";
     /// `[envs]`: simulated duration in picoseconds.
-    pub elapsed_ps: Vec<u64>,
+    elapsed_ps: u64, agents, "durations";
     /// `[envs]`: the episode reached its end; do not bootstrap.
-    pub terminated: Vec<bool>,
+    terminated: bool, one, "terminations";
     /// `[envs]`: the episode was cut short; bootstrap.
-    pub truncated: Vec<bool>,
+    truncated: bool, one, "truncations";
     /// `[envs]`: the row holds the beginning of an episode and no transition.
-    pub resets: Vec<bool>,
+    resets: bool, one, "resets";
     /// Same shape as `observations`: the last observation of the ended episode. Written where an episode ended under
-    /// [`AutoresetMode::SameStep`](super::AutoresetMode::SameStep), stale elsewhere.
-    pub final_observations: Vec<f32>,
+    /// [`AutoresetMode::SameStep`](crate::gym::AutoresetMode::SameStep), stale elsewhere.
+    final_observations: f32, observations, "final observations";
     /// Same shape as `privileged`; belongs to `final_observations`.
-    pub final_privileged: Vec<f32>,
+    final_privileged: f32, all_privileged, "final privileged observations";
     /// `[envs]`: statistics of the episodes that ended in this step.
-    pub infos: Vec<Option<EpisodeStats>>,
-    layout: Layout,
+    infos: Option<EpisodeStats>, one, "infos";
+}
+
+columns! {
+    /// Results of one step of all environments, by environment and agent.
+    /// [`MultiAgentVectorEnv::buffers`](super::MultiAgentVectorEnv::buffers) allocates them once. A step overwrites
+    /// only the rows that it changes: the rows of an agent whose turn it is not keep the values of its last turn.
+    /// `ports` is [`MultiAgentLayout::max_ports`].
+    MultiAgentBuffers,
+    /// Memory of the caller that a step of a [`MultiAgentVectorEnv`](super::MultiAgentVectorEnv) writes to: the fields
+    /// of [`MultiAgentBuffers`] as slices.
+    MultiAgentSlices, MultiAgentLayout;
+
+    /// `[envs]`: the agent whose decision is due. If an episode is over and none has begun, the agent of the last
+    /// decision.
+    turns: usize, one, "turns";
+    /// `[envs, agents, ports, …]`, such as `[envs, agents, ports, 8, 5]`: the observation of each agent at its last
+    /// turn.
+    observations: f32, observations, "observations";
+    /// `[envs, agents, ports, …]`, such as `[envs, agents, ports, 22]`; belongs to `observations`.
+    privileged: f32, all_privileged, "privileged observations";
+    /// `[envs, agents]`: the reward of each agent's last interval.
+    rewards: f64, agents, "rewards";
+    /// `[envs, agents, ports]`: the rewards in parts.
+    port_rewards: f32, all_parts, "port rewards";
+    /// `[envs, agents]`: factor of the value of the observation at the end of the interval.
+    discounts: f32, agents, "discounts";
+    /// `[envs, agents]`: weight of the entropy bonus.
+    entropy_weights: f32, agents, "entropy weights";
+    /// `[envs, agents]`: simulated duration in picoseconds.
+    elapsed_ps: u64, agents, "durations";
+    /// `[envs, agents]`: true if this step ended an interval of the agent, from a decision of its own to its next turn
+    /// or the end of the episode. Only these rows are new transitions.
+    ended: bool, agents, "ended intervals";
+    /// `[envs]`: the episode reached its end; do not bootstrap.
+    terminated: bool, one, "terminations";
+    /// `[envs]`: the episode was cut short; bootstrap, for every agent.
+    truncated: bool, one, "truncations";
+    /// `[envs]`: the rows hold the beginning of an episode and no transition.
+    resets: bool, one, "resets";
+    /// Same shape as `observations`: the last ones of the ended episode. Written where an episode ended under
+    /// [`AutoresetMode::SameStep`](crate::gym::AutoresetMode::SameStep), stale elsewhere.
+    final_observations: f32, observations, "final observations";
+    /// Same shape as `privileged`; belongs to `final_observations`.
+    final_privileged: f32, all_privileged, "final privileged observations";
+    /// `[envs]`: statistics of the episodes that ended in this step.
+    infos: Option<EpisodeStats>, one, "infos";
 }
 
 impl StepBuffers {
-    /// Buffers for environments of this layout, all zero.
-    pub fn new(layout: &Layout) -> StepBuffers {
-        let envs = layout.envs;
-        let (observations, privileged) = (
-            envs * layout.observation_len(),
-            envs * layout.privileged_len(),
-        );
-        StepBuffers {
-            observations: vec![0.0; observations],
-            privileged: vec![0.0; privileged],
-            rewards: vec![0.0; envs],
-            port_rewards: vec![0.0; envs * layout.components],
-            discounts: vec![0.0; envs],
-            entropy_weights: vec![0.0; envs],
-            elapsed_ps: vec![0; envs],
-            terminated: vec![false; envs],
-            truncated: vec![false; envs],
-            resets: vec![false; envs],
-            final_observations: vec![0.0; observations],
-            final_privileged: vec![0.0; privileged],
-            infos: vec![None; envs],
-            layout: layout.clone(),
-        }
-    }
-
-    /// Returns the shapes.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
     /// The observation of environment `env`.
     ///
     /// # Panics
-    /// When there is no such environment.
+    /// This and the following methods panic when there is no such environment.
     pub fn observation(&self, env: usize) -> &[f32] {
-        row(&self.observations, env, self.layout.observation_len())
+        &self.observations[self.widths.own(env, 0, self.widths.observation)]
     }
 
     /// The privileged observation of environment `env`.
-    ///
-    /// # Panics
-    /// When there is no such environment.
     pub fn privileged(&self, env: usize) -> &[f32] {
-        row(&self.privileged, env, self.layout.privileged_len())
+        &self.privileged[self.widths.own(env, 0, self.widths.privileged)]
     }
 
     /// The last observation of the episode that environment `env` ended in this step, under
-    /// [`AutoresetMode::SameStep`](super::AutoresetMode::SameStep).
-    ///
-    /// # Panics
-    /// When there is no such environment.
+    /// [`AutoresetMode::SameStep`](crate::gym::AutoresetMode::SameStep).
     pub fn final_observation(&self, env: usize) -> &[f32] {
-        row(&self.final_observations, env, self.layout.observation_len())
+        &self.final_observations[self.widths.own(env, 0, self.widths.observation)]
     }
 
     /// The reward components of environment `env`.
-    ///
-    /// # Panics
-    /// When there is no such environment.
     pub fn port_rewards(&self, env: usize) -> &[f32] {
-        row(&self.port_rewards, env, self.layout.components)
-    }
-
-    /// All fields as slices.
-    pub fn slices(&mut self) -> StepSlices<'_> {
-        StepSlices {
-            observations: &mut self.observations,
-            privileged: &mut self.privileged,
-            rewards: &mut self.rewards,
-            port_rewards: &mut self.port_rewards,
-            discounts: &mut self.discounts,
-            entropy_weights: &mut self.entropy_weights,
-            elapsed_ps: &mut self.elapsed_ps,
-            terminated: &mut self.terminated,
-            truncated: &mut self.truncated,
-            resets: &mut self.resets,
-            final_observations: &mut self.final_observations,
-            final_privileged: &mut self.final_privileged,
-            infos: &mut self.infos,
-        }
+        &self.port_rewards[self.widths.own(env, 0, self.widths.parts)]
     }
 }
 
-/// Memory of the caller that a step of a [`VectorEnv`](super::VectorEnv) writes to: the fields of [`StepBuffers`] as
-/// slices.
-#[derive(Debug, PartialEq)]
-#[allow(missing_docs, reason = "the fields are those of StepBuffers")]
-pub struct StepSlices<'a> {
+impl MultiAgentBuffers {
+    /// Position of an agent in the fields of shape `[envs, agents]`.
+    pub fn at(&self, env: usize, agent: usize) -> usize {
+        env * self.widths.agents() + agent
+    }
+
+    /// Returns the observation of an agent at its last turn, without padding.
+    ///
+    /// # Panics
+    /// This and the following methods panic when there is no such environment or agent.
+    pub fn observation(&self, env: usize, agent: usize) -> &[f32] {
+        &self.observations[self.widths.own(env, agent, self.widths.observation)]
+    }
+
+    /// The privileged observation of an agent, without padding.
+    pub fn privileged(&self, env: usize, agent: usize) -> &[f32] {
+        &self.privileged[self.widths.own(env, agent, self.widths.privileged)]
+    }
+
+    /// The last observation of an agent in the episode that ended in this step, without padding, under
+    /// [`AutoresetMode::SameStep`](crate::gym::AutoresetMode::SameStep).
+    pub fn final_observation(&self, env: usize, agent: usize) -> &[f32] {
+        &self.final_observations[self.widths.own(env, agent, self.widths.observation)]
+    }
+
+    /// The reward of an agent's last interval by port.
+    pub fn port_rewards(&self, env: usize, agent: usize) -> &[f32] {
+        &self.port_rewards[self.widths.own(env, agent, self.widths.parts)]
+    }
+}
+
+/// The values of one environment in all columns, agent after agent. Columns that buffers do not have are empty.
+pub struct Row<'a> {
+    pub widths: &'a Widths,
+    pub turns: &'a mut [usize],
     pub observations: &'a mut [f32],
     pub privileged: &'a mut [f32],
     pub rewards: &'a mut [f64],
@@ -181,6 +265,7 @@ pub struct StepSlices<'a> {
     pub discounts: &'a mut [f32],
     pub entropy_weights: &'a mut [f32],
     pub elapsed_ps: &'a mut [u64],
+    pub ended: &'a mut [bool],
     pub terminated: &'a mut [bool],
     pub truncated: &'a mut [bool],
     pub resets: &'a mut [bool],
@@ -189,126 +274,60 @@ pub struct StepSlices<'a> {
     pub infos: &'a mut [Option<EpisodeStats>],
 }
 
-impl<'a> StepSlices<'a> {
-    /// Refuses buffers without the shapes of `layout`, because callers choose them.
-    pub(super) fn check(&self, layout: &Layout) -> Result<(), VectorError> {
-        let envs = layout.envs;
-        let observations = envs * layout.observation_len();
-        let privileged = envs * layout.privileged_len();
-        let lengths = [
-            (
-                "buffer of observations",
-                self.observations.len(),
-                observations,
-            ),
-            (
-                "buffer of final observations",
-                self.final_observations.len(),
-                observations,
-            ),
-            (
-                "buffer of privileged observations",
-                self.privileged.len(),
-                privileged,
-            ),
-            (
-                "buffer of final privileged observations",
-                self.final_privileged.len(),
-                privileged,
-            ),
-            (
-                "buffer of port rewards",
-                self.port_rewards.len(),
-                envs * layout.components,
-            ),
-            ("buffer of rewards", self.rewards.len(), envs),
-            ("buffer of discounts", self.discounts.len(), envs),
-            (
-                "buffer of entropy weights",
-                self.entropy_weights.len(),
-                envs,
-            ),
-            ("buffer of durations", self.elapsed_ps.len(), envs),
-            ("buffer of terminations", self.terminated.len(), envs),
-            ("buffer of truncations", self.truncated.len(), envs),
-            ("buffer of resets", self.resets.len(), envs),
-            ("buffer of infos", self.infos.len(), envs),
-        ];
-        lengths
-            .into_iter()
-            .try_for_each(|(what, given, expected)| check_len(what, given, expected))
+impl<'a> Row<'a> {
+    fn empty(widths: &'a Widths) -> Row<'a> {
+        Row {
+            widths,
+            turns: &mut [],
+            observations: &mut [],
+            privileged: &mut [],
+            rewards: &mut [],
+            port_rewards: &mut [],
+            discounts: &mut [],
+            entropy_weights: &mut [],
+            elapsed_ps: &mut [],
+            ended: &mut [],
+            terminated: &mut [],
+            truncated: &mut [],
+            resets: &mut [],
+            final_observations: &mut [],
+            final_privileged: &mut [],
+            infos: &mut [],
+        }
     }
 
-    /// The rows, to be written in parallel. The lengths must have been checked.
-    pub(super) fn rows(self, layout: &Layout) -> Vec<Row<'a>> {
-        let (observation, privileged) = (layout.observation_len(), layout.privileged_len());
-        let mut observations = Rows(self.observations, observation);
-        let mut privileged_rows = Rows(self.privileged, privileged);
-        let mut port_rewards = Rows(self.port_rewards, layout.components);
-        let mut final_observations = Rows(self.final_observations, observation);
-        let mut final_privileged = Rows(self.final_privileged, privileged);
-        let flags = self
-            .terminated
-            .iter_mut()
-            .zip(self.truncated)
-            .zip(self.resets);
-        let weights = self.discounts.iter_mut().zip(self.entropy_weights);
-        let scalars = self.rewards.iter_mut().zip(self.elapsed_ps).zip(self.infos);
-        flags
-            .zip(weights)
-            .zip(scalars)
-            .map(
-                |((((terminated, truncated), reset), (discount, entropy_weight)), scalars)| {
-                    let ((reward, elapsed_ps), info) = scalars;
-                    Row {
-                        observation: observations.take_row(),
-                        privileged: privileged_rows.take_row(),
-                        port_rewards: port_rewards.take_row(),
-                        final_observation: final_observations.take_row(),
-                        final_privileged: final_privileged.take_row(),
-                        reward,
-                        discount,
-                        entropy_weight,
-                        elapsed_ps,
-                        terminated,
-                        truncated,
-                        reset,
-                        info,
-                    }
-                },
-            )
-            .collect()
+    /// Clears everything that belongs to a single step, and not to an agent's last interval.
+    pub fn clear(&mut self) {
+        self.ended.fill(false);
+        self.terminated.fill(false);
+        self.truncated.fill(false);
+        self.resets.fill(false);
+        self.infos.fill(None);
     }
-}
 
-/// The rows that one environment writes.
-pub(super) struct Row<'a> {
-    pub observation: &'a mut [f32],
-    pub privileged: &'a mut [f32],
-    pub port_rewards: &'a mut [f32],
-    pub final_observation: &'a mut [f32],
-    pub final_privileged: &'a mut [f32],
-    pub reward: &'a mut f64,
-    pub discount: &'a mut f32,
-    pub entropy_weight: &'a mut f32,
-    pub elapsed_ps: &'a mut u64,
-    pub terminated: &'a mut bool,
-    pub truncated: &'a mut bool,
-    pub reset: &'a mut bool,
-    pub info: &'a mut Option<EpisodeStats>,
-}
-
-/// Like `chunks_exact_mut`, but rows may be empty.
-pub(in crate::gym) struct Rows<'a, T>(pub &'a mut [T], pub usize);
-
-impl<'a, T> Rows<'a, T> {
-    pub(in crate::gym) fn take_row(&mut self) -> &'a mut [T] {
-        let (row, rest) = std::mem::take(&mut self.0).split_at_mut(self.1);
-        self.0 = rest;
-        row
+    /// Writes the observation of an agent.
+    pub fn write_state(&mut self, agent: usize, observation: &[f32], info: &Info) {
+        let widths = self.widths;
+        self.observations[widths.own(0, agent, widths.observation)].copy_from_slice(observation);
+        self.privileged[widths.own(0, agent, widths.privileged)].copy_from_slice(&info.privileged);
     }
-}
 
-pub(in crate::gym) fn row(values: &[f32], row: usize, width: usize) -> &[f32] {
-    &values[row * width..(row + 1) * width]
+    /// Writes the observation of an agent as the last one of its episode.
+    pub fn write_final_state(&mut self, agent: usize, observation: &[f32], info: &Info) {
+        let widths = self.widths;
+        let own = widths.own(0, agent, widths.observation);
+        self.final_observations[own].copy_from_slice(observation);
+        let own = widths.own(0, agent, widths.privileged);
+        self.final_privileged[own].copy_from_slice(&info.privileged);
+    }
+
+    /// Writes the last interval of an agent.
+    pub fn write_interval(&mut self, agent: usize, reward: f64, info: &Info) {
+        let own = self.widths.own(0, agent, self.widths.parts);
+        self.port_rewards[own].copy_from_slice(&info.port_rewards);
+        self.rewards[agent] = reward;
+        self.discounts[agent] = info.discount;
+        self.entropy_weights[agent] = info.entropy_weight;
+        self.elapsed_ps[agent] = info.elapsed.as_ps();
+    }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::gym::testing::{Walk, on_threads};
-use crate::gym::{Space, wrappers::discrete_alpha};
+use crate::gym::{EnvError, Space, wrappers::discrete_alpha};
 
 const PLAIN: ResetOptions = ResetOptions { trace: None };
 

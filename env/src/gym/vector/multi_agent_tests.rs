@@ -1,6 +1,6 @@
 use super::*;
 use crate::gym::testing::{Relay, on_threads};
-use crate::gym::{MakeOptions, NetworkEnv, Space, make_network_vec};
+use crate::gym::{MakeOptions, MultiAgentEnv, NetworkEnv, Space, make_network_vec};
 use bufgym_sim::rng::stream;
 
 const PLAIN: ResetOptions = ResetOptions { trace: None };
