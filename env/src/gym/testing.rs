@@ -225,8 +225,13 @@ impl Relay {
 
     /// Creates a relay that terminates after `length` steps.
     pub fn new(length: u64) -> Relay {
+        Relay::of(&[2, 1, 1], length)
+    }
+
+    /// Creates a relay of agents with these numbers of ports: up to three, or one that has every turn.
+    pub fn of(ports: &[usize], length: u64) -> Relay {
         Relay {
-            agents: [2, 1, 1].map(Runner::new).to_vec(),
+            agents: ports.iter().copied().map(Runner::new).collect(),
             length,
             truncates: false,
             next_episode: 0,
@@ -242,7 +247,7 @@ impl Relay {
     /// Returns the agent whose turn it is.
     pub fn at(&self) -> usize {
         let turn = self.episode + self.steps();
-        Relay::TURNS[(turn % Relay::TURNS.len() as u64) as usize]
+        Relay::TURNS[(turn % Relay::TURNS.len() as u64) as usize] % self.agents.len()
     }
 
     fn steps(&self) -> u64 {
@@ -379,6 +384,70 @@ impl MultiAgentEnv for Relay {
             turn = self.step(&action)?;
         }
         Ok(Some(turn))
+    }
+}
+
+/// An environment of one agent as an [`Env`].
+#[derive(Clone, Debug)]
+pub struct Alone<E> {
+    pub env: E,
+    /// True if the environment denies that it has privileged observations.
+    pub hides_privileged: bool,
+    info: Info,
+}
+
+impl<E: MultiAgentEnv> Alone<E> {
+    pub fn new(env: E) -> Alone<E> {
+        Alone {
+            env,
+            hides_privileged: false,
+            info: Info::default(),
+        }
+    }
+
+    /// Brings the info up to date.
+    fn tell(&mut self) {
+        self.info.clone_from(self.env.info(0));
+        self.info.episode = self.env.episode().cloned();
+    }
+}
+
+impl<E: MultiAgentEnv> Env for Alone<E> {
+    fn observation_space(&self) -> &Space {
+        self.env.observation_space(0)
+    }
+
+    fn action_space(&self) -> &Space {
+        self.env.action_space(0)
+    }
+
+    fn privileged_space(&self) -> Option<&Space> {
+        (!self.hides_privileged).then(|| self.env.privileged_space(0))
+    }
+
+    fn reward_components(&self) -> usize {
+        self.action_space().shape()[0]
+    }
+
+    fn reset(&mut self, seed: Option<u64>, options: &ResetOptions) -> Result<Reset<'_>, EnvError> {
+        self.env.reset(seed, options)?;
+        self.tell();
+        Ok(Reset {
+            observation: self.env.observation(0),
+            info: &self.info,
+        })
+    }
+
+    fn step(&mut self, action: &[f32]) -> Result<Step<'_>, EnvError> {
+        let turn = self.env.step(action)?;
+        self.tell();
+        Ok(Step {
+            observation: self.env.observation(0),
+            reward: self.env.reward(0),
+            terminated: turn == Turn::Terminated,
+            truncated: turn == Turn::Truncated,
+            info: &self.info,
+        })
     }
 }
 

@@ -1,14 +1,19 @@
-//! One deliberately broken environment per rule.
+//! One deliberately broken environment per rule, with one agent where the rule is the same for one, and with several.
 
 use super::*;
-use crate::gym::testing::Walk;
-use crate::gym::{BoxSpace, EpisodeStats, Reset, Step};
+use crate::control::ControlOptions;
+use crate::gym::testing::{Alone, Relay};
+use crate::gym::{BoxSpace, BufferEnvOptions, EnvError, EnvSnapshot, EpisodeStats, Info};
+use crate::gym::{NetworkEnv, ResetOptions, Space, Turn};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::units::Time;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
+    // With any number of agents.
     EmptySpace,
     BoundsMissing,
     BoundsCrossed,
@@ -17,12 +22,11 @@ enum Fault {
     ResetWithReward,
     ResetWithDiscount,
     ResetWithStats,
-    StepOutside,
+    Outside,
     RewardNan,
     RewardSum,
     DiscountZero,
     ComponentsMissing,
-    PrivilegedWithoutSpace,
     StepsUnreset,
     NeverEnds,
     StatsMissing,
@@ -35,312 +39,443 @@ enum Fault {
     Unseeded,
     SequenceStuck,
     SharedState,
+    // With one agent.
+    PrivilegedWithoutSpace,
+    // With several agents.
+    NoAgents,
+    PortsDiffer,
+    BeginsOver,
+    UnknownAgent,
+    ToldEarly,
+    OldReward,
+    ToldInAnothersTurn,
+    FirstTurnWithDuration,
+    PaidWithoutTurn,
+    WrongClock,
+    WrongReturn,
+    ForgetsAnAction,
+    ForgetsTheSequence,
 }
 
 struct Broken {
-    walk: Walk,
+    relay: Relay,
     fault: Fault,
-    info: Info,
-    observation: Vec<f32>,
     calls: u64,
     shared: &'static AtomicU64,
 }
 
 impl Broken {
-    fn new(fault: Fault, shared: &'static AtomicU64) -> Broken {
-        let mut walk = Walk::new(if fault == Fault::NeverEnds {
-            u64::MAX
-        } else {
-            5
-        });
-        let broken = |low: Vec<f32>, high: Vec<f32>, shape: Vec<usize>| {
-            Space::Box(BoxSpace { shape, low, high })
+    /// Breaks the spaces of the last agent that has turns in every episode.
+    fn new(ports: &[usize], fault: Fault, shared: &'static AtomicU64) -> Broken {
+        let length = match fault {
+            Fault::NeverEnds => u64::MAX,
+            // Too short for agent 2 to have a turn in most episodes.
+            Fault::PaidWithoutTurn => 2,
+            _ => 7,
         };
+        let mut relay = Relay::of(ports, length);
+        let spaces = &mut relay.agents[ports.len() / 2].spaces;
         match fault {
-            Fault::EmptySpace => walk.observation_space = broken(vec![], vec![], vec![0]),
+            Fault::EmptySpace => spaces[0] = Space::uniform_box(&[0, 2], 0.0, 1.0),
             Fault::BoundsMissing => {
-                walk.observation_space = broken(vec![0.0], vec![9.0], vec![2]);
+                spaces[0] = Space::Box(BoxSpace {
+                    shape: vec![2],
+                    low: vec![0.0],
+                    high: vec![9.0],
+                });
             }
-            Fault::BoundsCrossed => walk.action_space = Space::uniform_box(&[1], 1.0, -1.0),
-            Fault::UnboundedAction => {
-                walk.action_space = Space::uniform_box(&[1], -1.0, f32::INFINITY);
-            }
+            Fault::BoundsCrossed => spaces[1] = Space::uniform_box(&[1], 1.0, -1.0),
+            Fault::PortsDiffer => spaces[2] = Space::uniform_box(&[3, 1], 0.0, 1.0),
+            Fault::UnboundedAction => spaces[1] = Space::uniform_box(&[1], -1.0, f32::INFINITY),
+            Fault::NoAgents => relay.agents.clear(),
             _ => {}
         }
-        let (info, observation) = (Info::default(), Vec::new());
         Broken {
-            walk,
+            relay,
             fault,
-            info,
-            observation,
             calls: 0,
             shared,
         }
     }
+
+    /// Damages the data after a turn has been reached.
+    fn spoil(&mut self, turn: Turn) -> Turn {
+        let Turn::Agent(at) = turn else {
+            self.spoil_end();
+            return turn;
+        };
+        let agent = &mut self.relay.agents[at];
+        match self.fault {
+            Fault::Outside => agent.observation.push(0.0),
+            Fault::RewardNan => agent.reward = f64::NAN,
+            Fault::RewardSum if agent.reward != 0.0 => agent.reward += 0.1,
+            Fault::DiscountZero if agent.info.discount < 1.0 => agent.info.discount = 0.0,
+            Fault::ComponentsMissing => agent.info.port_rewards.clear(),
+            Fault::StatsEarly => self.relay.stats = Some(EpisodeStats::default()),
+            Fault::WrongClock if at == 0 => {
+                agent.info.elapsed = Time::from_ps(agent.info.elapsed.as_ps() / 8);
+            }
+            Fault::ToldInAnothersTurn => {
+                let other = (at + 1) % self.relay.agents.len();
+                self.relay.agents[other].observation[1] += 1.0;
+            }
+            Fault::FirstTurnWithDuration if agent.info.discount == 1.0 => {
+                agent.info.elapsed = Time::from_ms(self.calls % 2);
+            }
+            _ => {}
+        }
+        turn
+    }
+
+    fn spoil_end(&mut self) {
+        let relay = &mut self.relay;
+        match (self.fault, &mut relay.stats) {
+            (Fault::StatsMissing, stats) => *stats = None,
+            (Fault::StatsWrong, Some(stats)) => stats.decisions += 1,
+            (Fault::WrongReturn, Some(stats)) => stats.return_ *= 1.01,
+            (Fault::PaidWithoutTurn, _) => relay.agents[2].reward += 1.0,
+            _ => {}
+        }
+    }
 }
 
-impl Env for Broken {
-    fn observation_space(&self) -> &Space {
-        self.walk.observation_space()
+impl MultiAgentEnv for Broken {
+    fn agents(&self) -> usize {
+        self.relay.agents()
     }
 
-    fn action_space(&self) -> &Space {
-        self.walk.action_space()
+    fn observation_space(&self, agent: usize) -> &Space {
+        self.relay.observation_space(agent)
     }
 
-    fn reward_components(&self) -> usize {
-        1
+    fn action_space(&self, agent: usize) -> &Space {
+        self.relay.action_space(agent)
     }
 
-    fn reset(&mut self, seed: Option<u64>, options: &ResetOptions) -> Result<Reset<'_>, EnvError> {
+    fn privileged_space(&self, agent: usize) -> &Space {
+        self.relay.privileged_space(agent)
+    }
+
+    fn reset(&mut self, seed: Option<u64>, options: &ResetOptions) -> Result<Turn, EnvError> {
         self.calls += 1;
         let seed = match self.fault {
             Fault::SeedIgnored => seed.map(|_| 0),
             Fault::SequenceStuck => Some(seed.unwrap_or(1)),
             _ => seed,
         };
-        let reset = self.walk.reset(seed, options)?;
-        self.info.clone_from(reset.info);
-        self.observation = reset.observation.to_vec();
+        let old = self.relay.agents[0].reward;
+        let turn = self.relay.reset(seed, options)?;
+        let at = self.relay.at();
+        let other = (at + 1) % self.relay.agents.len();
+        let agents = &mut self.relay.agents;
         match self.fault {
-            Fault::ResetOutside => self.observation[0] = f32::NAN,
-            Fault::ResetWithReward => self.info.port_rewards[0] = 1.0,
-            Fault::ResetWithDiscount => self.info.discount = 0.0,
-            Fault::ResetWithStats => self.info.episode = Some(EpisodeStats::default()),
-            Fault::Unseeded => self.observation[1] = self.calls as f32,
+            Fault::BeginsOver => return Ok(Turn::Terminated),
+            Fault::UnknownAgent => return Ok(Turn::Agent(3)),
+            Fault::ResetOutside => agents[at].observation[0] = f32::NAN,
+            Fault::ResetWithReward => agents[at].info.port_rewards[0] = 1e-5,
+            Fault::ResetWithDiscount => agents[at].info.discount = 0.5,
+            Fault::ResetWithStats => self.relay.stats = Some(EpisodeStats::default()),
+            Fault::ToldEarly => agents[other].observation[0] = 1.0,
+            Fault::OldReward if at != 0 => agents[0].reward = old,
+            Fault::Unseeded => agents[at].observation[1] = self.calls as f32,
             _ => {}
         }
-        Ok(Reset {
-            observation: &self.observation,
-            info: &self.info,
-        })
+        Ok(turn)
     }
 
-    fn step(&mut self, action: &[f32]) -> Result<Step<'_>, EnvError> {
+    fn step(&mut self, action: &[f32]) -> Result<Turn, EnvError> {
+        self.calls += 1;
         let shared = self.shared.fetch_add(1, Ordering::Relaxed);
-        let ready = self.walk.state.running;
-        let over = !ready && self.walk.state.steps > 0;
-        if (self.fault == Fault::StepsUnreset && !ready && !over)
+        let over = !self.relay.running && self.relay.stats.is_some();
+        let unreset = !self.relay.running && !over;
+        if (self.fault == Fault::StepsUnreset && unreset)
             || (self.fault == Fault::StepsPastTheEnd && over)
         {
-            self.walk.state.running = true;
+            return Ok(Turn::Agent(0));
         }
-        let checked = self.walk.action_space.accept_action(action);
-        let mut replaced = action.to_vec();
+        let at = self.relay.at();
+        let mut action = action.to_vec();
+        let accepted = self.relay.action_space(at).contains(&action);
         match self.fault {
-            Fault::TakesAnyAction if checked.is_err() => replaced = vec![0.0],
-            Fault::MovesOnBadAction if checked.is_err() => self.walk.state.position += 1.0,
-            _ => {}
-        }
-        let length = self.walk.length;
-        let step = self.walk.step(&replaced)?;
-        let (mut reward, terminated, truncated) = (step.reward, step.terminated, step.truncated);
-        self.info.clone_from(step.info);
-        self.observation = step.observation.to_vec();
-        match self.fault {
-            Fault::StepOutside => self.observation.push(0.0),
-            Fault::RewardNan => reward = f64::NAN,
-            Fault::RewardSum => reward += 0.1,
-            Fault::DiscountZero => self.info.discount = 0.0,
-            Fault::ComponentsMissing => self.info.port_rewards.clear(),
-            Fault::PrivilegedWithoutSpace => self.info.privileged = vec![1.0],
-            Fault::StatsMissing => self.info.episode = None,
-            Fault::StatsEarly => self.info.episode = Some(EpisodeStats::default()),
-            Fault::StatsWrong if terminated => {
-                self.info.episode = Some(EpisodeStats {
-                    decisions: length + 1,
-                    ..EpisodeStats::default()
-                });
+            Fault::TakesAnyAction if !accepted => {
+                action = vec![0.0; self.relay.action_space(at).len()]
             }
-            Fault::SharedState => self.observation[1] += shared as f32,
+            Fault::MovesOnBadAction if !accepted => self.relay.episode += 5,
             _ => {}
         }
-        Ok(Step {
-            observation: &self.observation,
-            reward,
-            terminated,
-            truncated,
-            info: &self.info,
-        })
+        let turn = self.relay.step(&action)?;
+        if let (Fault::SharedState, Turn::Agent(at)) = (self.fault, turn) {
+            self.relay.agents[at].observation[1] += shared as f32;
+        }
+        Ok(self.spoil(turn))
+    }
+
+    fn observation(&self, agent: usize) -> &[f32] {
+        self.relay.observation(agent)
+    }
+
+    fn reward(&self, agent: usize) -> f64 {
+        self.relay.reward(agent)
+    }
+
+    fn info(&self, agent: usize) -> &Info {
+        self.relay.info(agent)
+    }
+
+    fn episode(&self) -> Option<&EpisodeStats> {
+        self.relay.episode()
+    }
+
+    fn fork(&self) -> Box<dyn MultiAgentEnv> {
+        self.relay.fork()
+    }
+
+    fn snapshot(&self) -> EnvSnapshot {
+        let mut snapshot = self.relay.snapshot();
+        match (self.fault, &mut snapshot.episode) {
+            (Fault::ForgetsAnAction, Some(episode)) if !episode.actions.is_empty() => {
+                let value = episode.actions.len() - 4;
+                episode.actions[value..].copy_from_slice(&0.0_f32.to_le_bytes());
+            }
+            (Fault::ForgetsTheSequence, _) => snapshot.next = 0,
+            _ => {}
+        }
+        snapshot
+    }
+
+    fn restore(&mut self, snapshot: &EnvSnapshot) -> Result<Option<Turn>, EnvError> {
+        self.relay.restore(snapshot)
     }
 }
 
-fn found(fault: Fault) -> Vec<Violation> {
-    // Counts from zero for every fault, as a process-wide state would.
-    let shared: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
-    let options = CheckOptions {
-        max_episode_steps: 1_000,
+fn options() -> CheckOptions {
+    CheckOptions {
+        steps: 30,
+        max_episode_steps: 100,
         ..CheckOptions::default()
-    };
-    match check_env(|| Broken::new(fault, shared), &options) {
-        Ok(()) => Vec::new(),
-        Err(violations) => violations.0,
     }
 }
 
-/// Asserts that `check` fails, with a message that contains `text`.
-fn assert_found(fault: Fault, check: &str, text: &str) {
-    let violations = found(fault);
-    assert!(
-        violations
-            .iter()
-            .any(|v| v.check == check && v.message.contains(text)),
-        "{fault:?}: {violations:#?}"
-    );
+/// Returns a count from zero for every fault, as a process-wide state would.
+fn shared() -> &'static AtomicU64 {
+    Box::leak(Box::new(AtomicU64::new(0)))
+}
+
+/// Checks an environment with one agent.
+fn check_one(fault: Fault, options: &CheckOptions) -> Result<(), Violations> {
+    let shared = shared();
+    let make = || {
+        let mut env = Alone::new(Broken::new(&[2], fault, shared));
+        env.hides_privileged = fault == Fault::PrivilegedWithoutSpace;
+        env
+    };
+    check_env(make, options)
+}
+
+/// Checks an environment with several agents.
+fn check_several(fault: Fault, options: &CheckOptions) -> Result<(), Violations> {
+    let shared = shared();
+    check_multi_agent_env(|| Broken::new(&[2, 1, 1], fault, shared), options)
+}
+
+/// Asserts that the check `name` fails with a message that contains `text`.
+fn assert_among(fault: Fault, checked: Result<(), Violations>, name: &str, text: &str) {
+    let violations = checked.err().map_or(Vec::new(), |violations| violations.0);
+    let mut found = violations.iter();
+    let found = found.any(|v| v.check == name && v.message.contains(text));
+    assert!(found, "{fault:?}: {violations:#?}");
+}
+
+/// Asserts that the check `name` fails with several agents.
+fn assert_found_in_several(fault: Fault, name: &str, text: &str) {
+    assert_among(fault, check_several(fault, &options()), name, text);
+}
+
+/// Asserts that the check `name` fails with one agent and with several.
+fn assert_found(fault: Fault, name: &str, text: &str) {
+    assert_among(fault, check_one(fault, &options()), name, text);
+    assert_found_in_several(fault, name, text);
 }
 
 #[test]
 fn a_sound_environment_passes() {
-    assert_eq!(found(Fault::None), []);
+    assert_eq!(check_one(Fault::None, &options()), Ok(()));
+    assert_eq!(check_several(Fault::None, &options()), Ok(()));
+    let shared = shared();
+    let truncating = || {
+        let mut env = Broken::new(&[2, 1, 1], Fault::None, shared);
+        env.relay.truncates = true;
+        env
+    };
+    let options = CheckOptions::default();
+    assert_eq!(check_multi_agent_env(truncating, &options), Ok(()));
 }
 
 #[test]
-fn spaces_that_make_no_sense() {
-    assert_found(
-        Fault::EmptySpace,
-        "check_spaces",
-        "observation space has no elements",
-    );
-    assert_found(
-        Fault::BoundsMissing,
-        "check_spaces",
-        "1 bounds for 2 values",
-    );
-    assert_found(
-        Fault::BoundsCrossed,
-        "check_spaces",
-        "[1, -1], which contain nothing",
-    );
-    assert_found(
-        Fault::UnboundedAction,
-        "check_spaces",
-        "action space has an infinite bound",
-    );
+fn a_network_of_switches_passes() {
+    let mut scenario = Scenario::preset("leafspine-4x4").unwrap();
+    let traffic = ["warmup_ms=0", "measure_ms=1", "load=0.1", "query_rate=1500"];
+    for setting in traffic.iter().chain(&["max_decisions=6"]) {
+        scenario.set(setting).unwrap();
+    }
+    let options = BufferEnvOptions {
+        scenario,
+        control: ControlOptions {
+            low_level: "dt+early".parse().unwrap(),
+            ..ControlOptions::default()
+        },
+        ..BufferEnvOptions::default()
+    };
+    let make = || -> NetworkEnv { NetworkEnv::new(options.clone()).unwrap() };
+    let check = CheckOptions {
+        steps: 9,
+        ..CheckOptions::default()
+    };
+    assert_eq!(check_multi_agent_env(make, &check), Ok(()));
 }
 
 #[test]
-fn resets_that_return_what_they_must_not() {
-    assert_found(
-        Fault::ResetOutside,
-        "check_reset",
-        "value NaN at 0 is not in",
-    );
-    assert_found(
-        Fault::ResetWithReward,
-        "check_reset",
-        "port rewards after reset: [1.0]",
-    );
-    assert_found(
-        Fault::ResetWithDiscount,
-        "check_reset",
-        "discount after reset is 0, not 1",
-    );
-    assert_found(
-        Fault::ResetWithStats,
-        "check_reset",
-        "statistics of an episode",
-    );
+fn agents_and_spaces_that_make_no_sense() {
+    for (fault, text) in [
+        (Fault::EmptySpace, "observation space has no elements"),
+        (Fault::BoundsMissing, "1 bounds for 2 values"),
+        (Fault::BoundsCrossed, "[1, -1], which contain nothing"),
+        (Fault::UnboundedAction, "action space has an infinite bound"),
+    ] {
+        assert_found(fault, "check_spaces", text);
+    }
+    for (fault, text) in [
+        (Fault::NoAgents, "there are no agents"),
+        (
+            Fault::EmptySpace,
+            "agent 1: the observation space has no elements",
+        ),
+        (
+            Fault::PortsDiffer,
+            "agent 1: its spaces begin with [1, 1, 3], not all with its ports",
+        ),
+    ] {
+        assert_found_in_several(fault, "check_spaces", text);
+    }
 }
 
 #[test]
-fn steps_that_return_what_they_must_not() {
-    assert_found(
-        Fault::StepOutside,
-        "check_step",
-        "3 values given where shape [2] has 2",
-    );
-    assert_found(Fault::RewardNan, "check_step", "the reward is NaN");
-    assert_found(Fault::RewardSum, "check_step", "port rewards add up to");
-    assert_found(
-        Fault::DiscountZero,
-        "check_step",
-        "discount 0 is not in (0, 1]",
-    );
-    assert_found(Fault::ComponentsMissing, "check_step", "has 0 port rewards");
-    assert_found(
-        Fault::PrivilegedWithoutSpace,
-        "check_step",
-        "there is no space",
-    );
+fn resets_that_tell_what_they_must_not() {
+    for (fault, text) in [
+        (Fault::ResetOutside, "value NaN at 0 is not in"),
+        (Fault::ResetWithReward, "the port rewards [1e-5"),
+        (Fault::ResetWithDiscount, "the discount 0.5, not 1,"),
+        (Fault::ResetWithStats, "statistics of an episode"),
+    ] {
+        assert_found(fault, "check_reset", text);
+    }
+    for (fault, text) in [
+        (Fault::BeginsOver, "reset led to Terminated, not to a turn"),
+        (Fault::UnknownAgent, "reset led to the turn of agent 3 of 3"),
+        (Fault::ToldEarly, "has an observation before its first turn"),
+    ] {
+        assert_found_in_several(fault, "check_reset", text);
+    }
+    let old = "after reset: agent 0: the reward";
+    assert_found_in_several(Fault::OldReward, "check_step", old);
+}
+
+#[test]
+fn steps_that_tell_what_they_must_not() {
+    for (fault, text) in [
+        (Fault::Outside, "values given where shape"),
+        (Fault::RewardNan, "the reward is NaN"),
+        (Fault::RewardSum, "port rewards add up to"),
+        (Fault::DiscountZero, "discount 0 is not in (0, 1]"),
+        (Fault::ComponentsMissing, "has 0 port rewards of"),
+    ] {
+        assert_found(fault, "check_step", text);
+    }
+    let hidden = Fault::PrivilegedWithoutSpace;
+    let checked = check_one(hidden, &options());
+    assert_among(hidden, checked, "check_step", "there is no space");
+    for (fault, text) in [
+        (
+            Fault::ToldInAnothersTurn,
+            "what agent 1 knows changed at the turn of agent 0",
+        ),
+        (
+            Fault::FirstTurnWithDuration,
+            "a duration of 1000000000 ps without an interval",
+        ),
+        (
+            Fault::PaidWithoutTurn,
+            "agent 2: the reward 1 without an interval",
+        ),
+    ] {
+        assert_found_in_several(fault, "check_step", text);
+    }
+}
+
+#[test]
+fn intervals_that_do_not_add_up() {
+    let clock = "ps before the end by the intervals of";
+    assert_found_in_several(Fault::WrongClock, "check_intervals", clock);
+    let sum = "the return is";
+    assert_found_in_several(Fault::WrongReturn, "check_intervals", sum);
 }
 
 #[test]
 fn steps_at_the_wrong_time() {
-    assert_found(
-        Fault::StepsUnreset,
-        "check_step_before_reset",
-        "was accepted",
-    );
-    assert_found(
-        Fault::StepsPastTheEnd,
-        "check_end",
-        "step after the end of an episode was",
-    );
+    let unreset = "step before the first reset was accepted";
+    assert_found(Fault::StepsUnreset, "check_step_before_reset", unreset);
+    let past = "step after the end of an episode was accepted";
+    assert_found(Fault::StepsPastTheEnd, "check_end", past);
 }
 
 #[test]
 fn ends_without_what_belongs_to_them() {
-    assert_found(
-        Fault::NeverEnds,
-        "check_end",
-        "did not end within 1000 steps",
-    );
-    assert_found(Fault::StatsMissing, "check_end", "has no statistics");
-    assert_found(
-        Fault::StatsEarly,
-        "check_end",
-        "statistics of an episode that continues",
-    );
-    assert_found(
-        Fault::StatsWrong,
-        "check_end",
-        "5 steps, but 6 in the statistics",
-    );
+    for (fault, text) in [
+        (Fault::NeverEnds, "did not end within 100 steps"),
+        (Fault::StatsMissing, "no statistics"),
+        (Fault::StatsEarly, "an episode that continues after 1 steps"),
+        (Fault::StatsWrong, "7 steps, but 8 in the statistics"),
+    ] {
+        assert_found(fault, "check_end", text);
+    }
 }
 
 #[test]
 fn actions_that_should_have_been_refused() {
-    assert_found(
-        Fault::TakesAnyAction,
-        "check_invalid_actions",
-        "was accepted",
-    );
-    assert_found(
-        Fault::MovesOnBadAction,
-        "check_invalid_actions",
-        "changed what follows",
-    );
+    let name = "check_invalid_actions";
+    assert_found(Fault::TakesAnyAction, name, "was accepted");
+    assert_found(Fault::MovesOnBadAction, name, "changed what follows");
 }
 
 #[test]
 fn randomness_that_does_not_follow_the_seed() {
     assert_found(Fault::SeedIgnored, "check_seed_matters", "four seeds");
-    assert_found(Fault::Unseeded, "check_seed", "call 0 after the same seed");
-    assert_found(
-        Fault::SequenceStuck,
-        "check_sequence",
-        "begin in the same state",
-    );
+    let again = "call 0 gave another result after the same seed";
+    assert_found(Fault::Unseeded, "check_seed", again);
+    let stuck = "begin in the same state";
+    assert_found(Fault::SequenceStuck, "check_sequence", stuck);
 }
 
 #[test]
 fn state_shared_between_environments() {
-    assert_found(
-        Fault::SharedState,
-        "check_independence",
-        "while a second environment",
-    );
+    let shared = "while a second environment was in use";
+    assert_found(Fault::SharedState, "check_independence", shared);
+}
+
+#[test]
+fn snapshots_that_are_not_the_whole_state() {
+    let name = "check_snapshots";
+    assert_found_in_several(Fault::ForgetsAnAction, name, "restored after");
+    assert_found_in_several(Fault::ForgetsTheSequence, name, "behind them");
 }
 
 #[test]
 fn an_environment_without_chance_passes_when_it_says_so() {
     let options = CheckOptions {
         stochastic: false,
-        ..CheckOptions::default()
+        ..options()
     };
-    let shared: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
-    assert_eq!(
-        check_env(|| Broken::new(Fault::SequenceStuck, shared), &options),
-        Ok(())
-    );
+    // The episodes of this environment are all equal.
+    assert_eq!(check_one(Fault::SequenceStuck, &options), Ok(()));
+    assert_eq!(check_several(Fault::SequenceStuck, &options), Ok(()));
 }
