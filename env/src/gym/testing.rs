@@ -1,144 +1,13 @@
 //! Small environments whose every value can be computed manually.
 
-use serde::{Deserialize, Serialize};
-
 use super::{
     Env, EnvError, EnvSnapshot, EpisodeSnapshot, EpisodeStats, Info, MultiAgentEnv, Reset,
 };
 use super::{ResetOptions, Resumable, Space, Step, Turn};
 use bufgym_sim::units::Time;
 
-/// An environment that observes `[episode, position]`; the position moves by the action and the reward is the action.
-/// The episode is `seed mod 5` plus the number of resets since the seed.
-#[derive(Clone, Debug)]
-pub struct Walk {
-    pub observation_space: Space,
-    pub action_space: Space,
-    pub state: WalkState,
-    pub length: u64,
-    observation: [f32; 2],
-    info: Info,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct WalkState {
-    pub next_episode: u64,
-    pub episode: u64,
-    pub position: f32,
-    pub return_: f64,
-    pub steps: u64,
-    pub running: bool,
-}
-
-impl Walk {
-    /// Creates a walk that terminates after `length` steps.
-    pub fn new(length: u64) -> Walk {
-        Walk {
-            observation_space: Space::uniform_box(&[2], -1e6, 1e6),
-            action_space: Space::uniform_box(&[1], -1.0, 1.0),
-            state: WalkState::default(),
-            length,
-            observation: [0.0; 2],
-            info: Info {
-                port_rewards: vec![0.0],
-                ..Info::default()
-            },
-        }
-    }
-
-    fn observe(&mut self) {
-        self.observation = [self.state.episode as f32, self.state.position];
-    }
-}
-
-impl Env for Walk {
-    fn observation_space(&self) -> &Space {
-        &self.observation_space
-    }
-
-    fn action_space(&self) -> &Space {
-        &self.action_space
-    }
-
-    fn reward_components(&self) -> usize {
-        1
-    }
-
-    fn reset(&mut self, seed: Option<u64>, options: &ResetOptions) -> Result<Reset<'_>, EnvError> {
-        if let Some(seed) = seed {
-            self.state.next_episode = seed % 5;
-        }
-        let mut next_episode = self.state.next_episode;
-        let episode = options.trace.unwrap_or_else(|| {
-            next_episode += 1;
-            next_episode - 1
-        });
-        self.state = WalkState {
-            next_episode,
-            episode,
-            running: true,
-            ..WalkState::default()
-        };
-        self.observe();
-        self.info.begin(0);
-        Ok(Reset {
-            observation: &self.observation,
-            info: &self.info,
-        })
-    }
-
-    fn step(&mut self, action: &[f32]) -> Result<Step<'_>, EnvError> {
-        if !self.state.running {
-            return Err(EnvError::ResetNeeded("walk"));
-        }
-        self.action_space.accept_action(action)?;
-        let reward = f64::from(action[0]);
-        self.state.position += action[0];
-        self.state.return_ += reward;
-        self.state.steps += 1;
-        self.observe();
-        let terminated = self.state.steps == self.length;
-        self.state.running = !terminated;
-        self.info.begin(0);
-        self.info.port_rewards[0] = action[0];
-        self.info.discount = 0.5;
-        self.info.entropy_weight = 1.0;
-        self.info.elapsed = Time::from_ms(1);
-        self.info.episode = terminated.then(|| EpisodeStats {
-            return_: self.state.return_,
-            decisions: self.state.steps,
-            index: self.state.episode,
-            ..EpisodeStats::default()
-        });
-        Ok(Step {
-            observation: &self.observation,
-            reward,
-            terminated,
-            truncated: false,
-            info: &self.info,
-        })
-    }
-}
-
-impl Resumable for Walk {
-    type Snapshot = WalkState;
-
-    fn snapshot(&self) -> WalkState {
-        self.state
-    }
-
-    fn restore(&mut self, snapshot: &WalkState) -> Result<Option<Reset<'_>>, EnvError> {
-        self.state = *snapshot;
-        self.observe();
-        Ok(Some(Reset {
-            observation: &self.observation,
-            info: &self.info,
-        }))
-    }
-}
-
-/// Three agents of 2, 1 and 1 ports that have turns in the order of [`Relay::TURNS`], beginning at the number of the
-/// episode. Episodes are numbered as those of a [`Walk`].
+/// Agents, mostly three of 2, 1 and 1 ports, that have turns in the order of [`Relay::TURNS`], beginning at the number of the
+/// episode. The episode is `seed mod 5` plus the number of resets since the seed.
 ///
 /// An agent observes `[episode, position]` of each port; the position moves by the action. The reward of a
 /// port is its action times the steps of all agents until the agent's next turn, each of which takes a
@@ -391,24 +260,49 @@ impl MultiAgentEnv for Relay {
 #[derive(Clone, Debug)]
 pub struct Alone<E> {
     pub env: E,
-    /// True if the environment denies that it has privileged observations.
-    pub hides_privileged: bool,
+    privileged: Privileged,
     info: Info,
 }
 
+/// What an [`Alone`] environment tells of privileged observations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Privileged {
+    SpaceAndValues,
+    ValuesOnly,
+    Nothing,
+}
+
+/// A [`Relay`] of one agent with one port, without privileged observations: a position moves by the action, and the
+/// reward is the action.
+pub type Walk = Alone<Relay>;
+
+impl Walk {
+    /// Creates a walk that terminates after `length` steps.
+    pub fn new(length: u64) -> Walk {
+        Alone::of(Relay::of(&[1], length), Privileged::Nothing)
+    }
+}
+
 impl<E: MultiAgentEnv> Alone<E> {
-    pub fn new(env: E) -> Alone<E> {
+    pub fn of(env: E, privileged: Privileged) -> Alone<E> {
         Alone {
             env,
-            hides_privileged: false,
+            privileged,
             info: Info::default(),
         }
     }
 
-    /// Brings the info up to date.
-    fn tell(&mut self) {
+    /// Returns the current state as that of a reset.
+    fn state(&mut self) -> Reset<'_> {
         self.info.clone_from(self.env.info(0));
         self.info.episode = self.env.episode().cloned();
+        if self.privileged == Privileged::Nothing {
+            self.info.privileged.clear();
+        }
+        Reset {
+            observation: self.env.observation(0),
+            info: &self.info,
+        }
     }
 }
 
@@ -422,32 +316,43 @@ impl<E: MultiAgentEnv> Env for Alone<E> {
     }
 
     fn privileged_space(&self) -> Option<&Space> {
-        (!self.hides_privileged).then(|| self.env.privileged_space(0))
+        let has_space = self.privileged == Privileged::SpaceAndValues;
+        has_space.then(|| self.env.privileged_space(0))
     }
 
     fn reward_components(&self) -> usize {
-        self.action_space().shape()[0]
+        self.observation_space().shape()[0]
     }
 
     fn reset(&mut self, seed: Option<u64>, options: &ResetOptions) -> Result<Reset<'_>, EnvError> {
         self.env.reset(seed, options)?;
-        self.tell();
-        Ok(Reset {
-            observation: self.env.observation(0),
-            info: &self.info,
-        })
+        Ok(self.state())
     }
 
     fn step(&mut self, action: &[f32]) -> Result<Step<'_>, EnvError> {
         let turn = self.env.step(action)?;
-        self.tell();
+        let reward = self.env.reward(0);
+        let Reset { observation, info } = self.state();
         Ok(Step {
-            observation: self.env.observation(0),
-            reward: self.env.reward(0),
+            observation,
+            reward,
             terminated: turn == Turn::Terminated,
             truncated: turn == Turn::Truncated,
-            info: &self.info,
+            info,
         })
+    }
+}
+
+impl<E: MultiAgentEnv> Resumable for Alone<E> {
+    type Snapshot = EnvSnapshot;
+
+    fn snapshot(&self) -> EnvSnapshot {
+        self.env.snapshot()
+    }
+
+    fn restore(&mut self, snapshot: &EnvSnapshot) -> Result<Option<Reset<'_>>, EnvError> {
+        let restored = self.env.restore(snapshot)?;
+        Ok(restored.map(|_| self.state()))
     }
 }
 

@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn a_shared_action_reaches_every_port() {
         let mut walk = Walk::new(3);
-        walk.action_space = Space::uniform_box(&[4], -1.0, 1.0);
+        walk.env.agents[0].spaces[1] = Space::uniform_box(&[4], -1.0, 1.0);
         let mut env = shared_alpha(walk).unwrap();
         assert_eq!(env.action_space(), &Space::uniform_box(&[1], -1.0, 1.0));
         env.reset(Some(0), &PLAIN).unwrap();

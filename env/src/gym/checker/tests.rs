@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::control::ControlOptions;
-use crate::gym::testing::{Alone, Relay};
+use crate::gym::testing::{Alone, Privileged, Relay};
 use crate::gym::{BoxSpace, BufferEnvOptions, EnvError, EnvSnapshot, EpisodeStats, Info};
 use crate::gym::{NetworkEnv, ResetOptions, Space, Turn};
 use bufgym_sim::scenario::Scenario;
@@ -265,9 +265,11 @@ fn shared() -> &'static AtomicU64 {
 fn check_one(fault: Fault, options: &CheckOptions) -> Result<(), Violations> {
     let shared = shared();
     let make = || {
-        let mut env = Alone::new(Broken::new(&[2], fault, shared));
-        env.hides_privileged = fault == Fault::PrivilegedWithoutSpace;
-        env
+        let privileged = match fault {
+            Fault::PrivilegedWithoutSpace => Privileged::ValuesOnly,
+            _ => Privileged::SpaceAndValues,
+        };
+        Alone::of(Broken::new(&[2], fault, shared), privileged)
     };
     check_env(make, options)
 }

@@ -180,7 +180,7 @@ fn environments_have_to_be_alike() {
     let none = VectorEnv::<Walk>::new(Vec::new(), AutoresetMode::NextStep);
     assert!(matches!(none, Err(VectorError::Empty)));
     let mut other = Walk::new(3);
-    other.action_space = Space::uniform_box(&[2], -1.0, 1.0);
+    other.env.agents[0].spaces[1] = Space::uniform_box(&[2], -1.0, 1.0);
     let mixed = VectorEnv::new(vec![Walk::new(3), other], AutoresetMode::NextStep);
     assert!(matches!(
         mixed,
