@@ -6,8 +6,8 @@ use super::{
 use super::{ResetOptions, Resumable, Space, Step, Turn};
 use bufgym_sim::units::Time;
 
-/// Agents, mostly three of 2, 1 and 1 ports, that have turns in the order of [`Relay::TURNS`], beginning at the number of the
-/// episode. The episode is `seed mod 5` plus the number of resets since the seed.
+/// Agents that have turns in the order of [`Relay::TURNS`], beginning at the number of the episode. The episode is
+/// `seed mod 5` plus the number of resets since the seed.
 ///
 /// An agent observes `[episode, position]` of each port; the position moves by the action. The reward of a
 /// port is its action times the steps of all agents until the agent's next turn, each of which takes a
@@ -92,7 +92,7 @@ impl Runner {
 impl Relay {
     pub const TURNS: [usize; 5] = [0, 1, 0, 1, 2];
 
-    /// Creates a relay that terminates after `length` steps.
+    /// Creates a relay of three agents, with 2, 1 and 1 ports, that terminates after `length` steps.
     pub fn new(length: u64) -> Relay {
         Relay::of(&[2, 1, 1], length)
     }

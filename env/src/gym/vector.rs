@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{Autoreset, AutoresetMode, EnvError, ResetOptions};
+use super::{Autoreset, AutoresetMode, Env, EnvError, MultiAgentEnv, ResetOptions};
 
 mod buffers;
 mod layout;
@@ -20,7 +20,7 @@ use worker::{ResumableWorker, Worker};
 /// methods are those of [`Vector`].
 ///
 /// There are two ways to use it. [`step`](Vector::step) moves all environments by one step and waits
-/// for the slowest. [`par_map`](Vector::par_map) gives each environment to its own closure, which may step
+/// for the slowest. [`par_map`](VectorEnv::par_map) gives each environment to its own closure, which may step
 /// it any number of times: for agents that do not act on a common batch.
 ///
 /// ```
@@ -296,41 +296,6 @@ impl<W: Worker> Vector<W> {
         let step = |_, worker: &mut W, (row, action)| worker.step_row(action, row);
         for_each(&mut self.workers, rows, step).map(|_| ())
     }
-
-    /// Runs `work` on every environment in parallel and returns the results in the order of the
-    /// environments. `work` is given the index of the environment and the environment itself, and
-    /// may step it any number of times.
-    ///
-    /// # Errors
-    /// [`VectorError::Env`] with the first error by index; the others have run to their ends.
-    pub fn par_map<T, F>(&mut self, work: F) -> Result<Vec<T>, VectorError>
-    where
-        T: Send,
-        F: Fn(usize, &mut W) -> Result<T, EnvError> + Sync,
-    {
-        let nothing = vec![(); self.len()];
-        for_each(&mut self.workers, nothing, |i, worker, ()| work(i, worker))
-    }
-
-    /// Like [`par_map`](Vector::par_map), but every environment has its own companion, such as a replay shard or a
-    /// random number generator.
-    ///
-    /// # Errors
-    /// [`VectorError::Length`] when there is not one companion per environment, and as
-    /// [`par_map`](Vector::par_map).
-    pub fn par_map_with<C, T, F>(
-        &mut self,
-        companions: &mut [C],
-        work: F,
-    ) -> Result<Vec<T>, VectorError>
-    where
-        C: Send,
-        T: Send,
-        F: Fn(usize, &mut W, &mut C) -> Result<T, EnvError> + Sync,
-    {
-        check_len("companions", companions.len(), self.len())?;
-        for_each(&mut self.workers, companions, work)
-    }
 }
 
 impl<W: ResumableWorker> Vector<W> {
@@ -355,20 +320,49 @@ impl<W: ResumableWorker> Vector<W> {
     }
 }
 
-impl<E> VectorEnv<E>
-where
-    Autoreset<E>: Worker,
-{
+impl<E: Env> VectorEnv<E> {
     /// The environments.
     pub fn envs(&self) -> &[Autoreset<E>] {
         &self.workers
     }
+
+    /// Runs `work` on every environment in parallel and returns the results in the order of the
+    /// environments. `work` is given the index of the environment and the environment itself, and
+    /// may step it any number of times.
+    ///
+    /// # Errors
+    /// [`VectorError::Env`] with the first error by index; the others have run to their ends.
+    pub fn par_map<T, F>(&mut self, work: F) -> Result<Vec<T>, VectorError>
+    where
+        T: Send,
+        F: Fn(usize, &mut Autoreset<E>) -> Result<T, EnvError> + Sync,
+    {
+        let nothing = vec![(); self.len()];
+        for_each(&mut self.workers, nothing, |i, worker, ()| work(i, worker))
+    }
+
+    /// Like [`par_map`](VectorEnv::par_map), but every environment has its own companion, such as a replay shard or a
+    /// random number generator.
+    ///
+    /// # Errors
+    /// [`VectorError::Length`] when there is not one companion per environment, and as
+    /// [`par_map`](VectorEnv::par_map).
+    pub fn par_map_with<C, T, F>(
+        &mut self,
+        companions: &mut [C],
+        work: F,
+    ) -> Result<Vec<T>, VectorError>
+    where
+        C: Send,
+        T: Send,
+        F: Fn(usize, &mut Autoreset<E>, &mut C) -> Result<T, EnvError> + Sync,
+    {
+        check_len("companions", companions.len(), self.len())?;
+        for_each(&mut self.workers, companions, work)
+    }
 }
 
-impl<E> MultiAgentVectorEnv<E>
-where
-    MultiAgentAutoreset<E>: Worker,
-{
+impl<E: MultiAgentEnv> MultiAgentVectorEnv<E> {
     /// The environments.
     pub fn envs(&self) -> impl ExactSizeIterator<Item = &E> {
         self.workers.iter().map(MultiAgentAutoreset::env)

@@ -279,6 +279,24 @@ fn environments_and_agents_have_to_be_alike() {
 }
 
 #[test]
+fn memory_of_the_callers_own_is_written_like_buffers() {
+    let (mut envs, mut buffers) = relays(AutoresetMode::SameStep);
+    let (mut other, mut own) = (envs.clone(), buffers.clone());
+    let mut rewards = [0.0; 9];
+    for _ in 0..5 {
+        envs.step(&every(0.5), &mut buffers).unwrap();
+        let slices = MultiAgentSlices {
+            rewards: &mut rewards,
+            ..own.slices()
+        };
+        other.step_into(&every(0.5), slices).unwrap();
+        assert_eq!(rewards[..], buffers.rewards);
+        assert_eq!(own.observations, buffers.observations);
+        assert_eq!((&own.turns, &own.infos), (&buffers.turns, &buffers.infos));
+    }
+}
+
+#[test]
 fn buffers_are_never_reallocated() {
     let (mut envs, mut buffers) = relays(AutoresetMode::SameStep);
     let places = |buffers: &MultiAgentBuffers| {
