@@ -229,7 +229,7 @@ impl PlainSac {
 const FORM: Form = Form {
     record: "plain-sac.json",
     checksum: "plain-sac.sha256",
-    version: 2,
+    version: 3,
 };
 
 /// Most numbers of a layer that is read.

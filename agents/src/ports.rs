@@ -332,7 +332,7 @@ fn shared(rewards: &[f32], ports: usize, share: f64) -> impl Iterator<Item = f32
 const FORM: Form = Form {
     record: "sac.json",
     checksum: "sac.sha256",
-    version: 6,
+    version: 7,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -387,7 +387,7 @@ impl PortSac {
             dir,
             form: &FORM,
             sums: &record.sha256,
-            most: most_bytes(&learner.ports),
+            most: most_bytes(&learner.ports, record.sac.config.critics),
         };
         learner.sac.read(record.sac, &files)?;
         learner.scales = stored_scales(record.scales_bits.as_deref(), dir, &FORM)?;
@@ -396,13 +396,14 @@ impl PortSac {
     }
 }
 
-/// Returns the largest size of a file of a learner, bytes: four networks of sixteen layers of the critics' width, and
-/// an allowance for parts that do not depend on the width.
-pub(crate) fn most_bytes(ports: &PortsConfig) -> u64 {
+/// Returns the largest size of a file of a learner, bytes: two networks for each critic, of sixteen layers of its
+/// width, and an allowance for parts that do not depend on the width.
+pub(crate) fn most_bytes(ports: &PortsConfig, critics: usize) -> u64 {
     let width = ports.critic_width as u64;
     width
         .saturating_mul(width)
-        .saturating_mul(4 * 16 * 4)
+        .saturating_mul(2 * 16 * 4)
+        .saturating_mul(critics as u64)
         .saturating_add(32 << 20)
 }
 

@@ -238,7 +238,7 @@ impl TrainConfig {
         let generated = scenarios.map(traffic::memory).max().unwrap_or(0);
         let traces = self.validation.traces.max(self.validation.final_traces);
         let decision = Transition::memory(ports, self.actions().outputs());
-        let width = self.ports.critic_width as u64;
+        let (critics, width) = (self.sac.critics as u64, self.ports.critic_width as u64);
         let update = size_of::<UpdateMetrics>() as u64;
         Estimate::default()
             .with(
@@ -272,9 +272,9 @@ impl TrainConfig {
             )
             .with(
                 "the networks and their optimisers",
-                "ports.critic_width",
-                // A layer of two critics with gradient and two moments, and of two targets.
-                product(&[10, 4, width, width]),
+                "ports.critic_width or sac.critics",
+                // A layer of every critic with gradient and two moments, and of its target.
+                product(&[5, critics, 4, width, width]),
             )
             .with(
                 "the validation traces",
@@ -392,13 +392,14 @@ mod tests {
         let usual = TrainConfig::default().memory().total();
         // 60,000 frames of 16 ports are the largest part of it.
         assert!((100_000_000..300_000_000).contains(&usual), "{usual}");
-        let changes: [Change; 8] = [
+        let changes: [Change; 9] = [
             |c| c.learner.replay_capacity *= 1_000,
             |c| c.rollout.workers = 4_096,
             |c| c.rollout.decisions_per_round = 1_000_000,
             |c| c.sac.batch_size = 65_536,
             |c| c.learner.updates_per_round = 1_000_000,
             |c| c.ports.critic_width = 4_096,
+            |c| (c.ports.critic_width, c.sac.critics) = (512, 64),
             |c| c.validation.traces = 1_000_000,
             |c| c.scenario.traffic.flows.max = 10_000_000,
         ];

@@ -86,7 +86,7 @@ impl Ppo {
             dir,
             form: &FORM,
             sums: &record.sha256,
-            most: most_bytes(&ppo.ports),
+            most: most_bytes(&ppo.ports, 2),
         };
         let tensors = checked.tensors(NETWORKS)?;
         let wrong = |reason: String| corrupt(dir, NETWORKS, reason);
