@@ -85,6 +85,7 @@ impl PlainSac {
             !sizes.contains(&0) && shape.capacity > 0,
             "no size of a task is zero"
         );
+        config.validate()?;
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let policy = GaussianPerceptron::random(sizes, &mut rng, device);
         let critics = (0..config.critics)
@@ -294,7 +295,8 @@ impl PlainSac {
             sums: &record.sha256,
             most: numbers
                 .saturating_mul(numbers)
-                .saturating_mul(4 * 16)
+                .saturating_mul(4 * 8)
+                .saturating_mul(record.sac.config.critics as u64)
                 .saturating_add(1 << 20),
         };
         learner.sac.read(record.sac, &files)?;

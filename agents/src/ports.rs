@@ -159,6 +159,7 @@ impl PortSac {
         seed: u64,
         device: &Device,
     ) -> Result<PortSac, LearnerError> {
+        config.validate()?;
         ports.validate()?;
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let actor = Actor::from_weights(&ports.begin(actions, &mut rng), device);

@@ -13,7 +13,7 @@
 //! | Adam's step size of the actor falls where the policy moves far | `actor_kl` | Slopes are noise for the most part, and Adam makes full steps of it |
 //! | The entropy may be that of the Gaussian before tanh | `gaussian_entropy` | That of the action is largest in the middle, and moves a policy there that no value moves |
 //! | The actor waits until the critics have made some updates | `actor_starts` | Until then they know nothing |
-//! | There may be more than two critics, of which the target takes two at random (REDQ, Chen et al. 2021, §3) | `critics` | Two know too little at times, and policies of some seeds then stay behind |
+//! | There may be more than two critics: the target takes two at random, the actor the mean of all (REDQ, Chen et al. 2021, algorithm 1) | `critics` | Two know too little at times, and policies of some seeds then stay behind |
 //! | The actor follows the mean of the target networks, not the minimum of the critics | `slopes_of_targets` | Slopes of a critic change more from step to step than they say |
 //! | The part of Q's slopes that all agents have in common counts less | `common_slope` | It moves all actions together, and is known late: the replay remembers what other means were worth |
 //! | Pairs of forks also teach the critics | no [`Samples::pairs`] | The difference of their returns is the effect of actions, with little noise |
@@ -118,7 +118,7 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
     /// A learner of these networks, which are on `device`.
     ///
     /// # Errors
-    /// When a setting is out of range.
+    /// When a setting is out of range, or there are not as many critics as `config` says.
     pub fn new(
         config: SacConfig,
         policy: P,
@@ -126,7 +126,7 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         seed: u64,
         device: &Device,
     ) -> Result<Self, LearnerError> {
-        config.validate()?;
+        config.validate_for(critics.len())?;
         let policy = number(policy.train(), POLICY_IDS);
         let critics = critics.into_iter().zip(0..).map(|(critic, place)| {
             let network = number(critic.train(), CRITIC_IDS + 1_000 * place);
@@ -177,14 +177,13 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         self.updates
     }
 
-    /// Learns from a batch: a step of both critics, one of actor and temperature where it is due, and of the targets.
+    /// Learns from a batch: a step of all critics, one of actor and temperature where it is due, and of the targets.
     pub fn update(&mut self, batch: &Samples<P::Observation>) -> UpdateMetrics {
         let target = self.target(batch);
         let target_mean = scalar(mean_of(target.clone(), &batch.active));
         let (critics, rate) = (self.critics.par_iter_mut(), self.config.critic_lr);
-        let steps: Vec<[f32; 3]> = critics
-            .map(|critic| critic.step(batch, &target, rate))
-            .collect();
+        let steps = critics.map(|critic| critic.step(batch, &target, rate));
+        let steps: Vec<[f32; 3]> = steps.collect();
         let mean = |of: usize| steps.iter().map(|step| step[of]).sum::<f32>() / steps.len() as f32;
         let due = self.updates >= self.config.actor_starts
             && self.updates.is_multiple_of(self.config.policy_delay);
@@ -260,14 +259,16 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
     fn slopes(&self, batch: &Samples<P::Observation>, actions: Tensor<2>) -> (f32, Tensor<2>) {
         let (seen, leaf) = (batch.now.autodiff(), actions.autodiff().require_grad());
         let values = |network: Q| network.no_grad().values(&seen, leaf.clone());
-        let critics = self.critics.iter();
-        let value = if self.config.slopes_of_targets {
-            let all = critics.map(|critic| values(critic.target.clone().train()));
-            let share = 1.0 / self.critics.len() as f64;
-            all.reduce(|sum, one| sum + one).map(|sum| sum * share)
-        } else {
-            let all = critics.map(|critic| values(critic.network.clone()));
-            all.reduce(Tensor::min_pair)
+        let (targets, count) = (self.config.slopes_of_targets, self.critics.len());
+        let all = self.critics.iter().map(|critic| match targets {
+            true => values(critic.target.clone().train()),
+            false => values(critic.network.clone()),
+        });
+        let value = match targets || count > 2 {
+            true => all
+                .reduce(|sum, one| sum + one)
+                .map(|sum| sum * (1.0 / count as f64)),
+            false => all.reduce(Tensor::min_pair),
         };
         let value = value.expect("there are critics");
         let mean = mean_of(value, &batch.active.clone().autodiff());

@@ -179,14 +179,13 @@ fn distance(a: &[NamedTensor], b: &[NamedTensor]) -> f64 {
 
 /// Asserts that every network has moved from `before` to `found` as it has to `expected`.
 fn assert_moved_alike(before: &[NamedTensor], found: &[NamedTensor], expected: &[NamedTensor]) {
-    for network in [
-        "actor",
-        "averaged",
-        "critics.0",
-        "critics.1",
-        "targets.0",
-        "targets.1",
-    ] {
+    let critics = (0..SacConfig::default().critics)
+        .flat_map(|place| [format!("critics.{place}"), format!("targets.{place}")]);
+    for network in ["actor", "averaged"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(critics)
+    {
         let prefix = format!("{network}.");
         let of = |tensors: &[NamedTensor]| -> Vec<NamedTensor> {
             let own = tensors.iter().filter(|t| t.name.starts_with(&prefix));

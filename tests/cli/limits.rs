@@ -197,7 +197,7 @@ fn a_changed_byte_in_any_file_of_a_stored_state_is_noticed() {
         .iter()
         .map(|file| file.strip_prefix(&newest).unwrap().to_owned())
         .collect();
-    assert_eq!(names.len(), 9, "{names:?}");
+    assert_eq!(names.len(), 12, "{names:?}");
     for name in names {
         let flip = |folder: &Path| {
             let path = folder.join(&name);

@@ -498,7 +498,7 @@ fn damaged_states_are_refused_with_the_file_s_name() {
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(
         &path,
-        text.replace("\"format_version\": 6", "\"format_version\": 5"),
+        text.replace("\"format_version\": 7", "\"format_version\": 6"),
     )
     .unwrap();
     let error = PortSac::load(dir.path(), &cpu())
@@ -506,7 +506,7 @@ fn damaged_states_are_refused_with_the_file_s_name() {
         .expect("an earlier version")
         .to_string();
     assert!(
-        error.contains("format_version is 5") && error.contains("train anew"),
+        error.contains("format_version is 6") && error.contains("train anew"),
         "{error}"
     );
 }
@@ -527,6 +527,16 @@ fn settings_out_of_range_are_named() {
         message(wrong, narrow()),
         "the setting `polyak` must be between 1e-12 and 1"
     );
+    for critics in [1, usize::MAX] {
+        let wrong = SacConfig {
+            critics,
+            ..SacConfig::default()
+        };
+        assert_eq!(
+            message(wrong, narrow()),
+            "the setting `critics` must be between 2 and 64"
+        );
+    }
     let wrong = PortsConfig {
         start_level: Some(8),
         ..narrow()

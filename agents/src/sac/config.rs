@@ -11,7 +11,8 @@ use crate::stored::LearnerError;
 pub struct SacConfig {
     /// Transitions per update. (H: 256)
     pub batch_size: usize,
-    /// Number of critics, at least two. (H: 2; REDQ, Chen et al. 2021: 10; M)
+    /// Number of critics, at least two. With more, the target takes two of them at random, and the actor follows the
+    /// mean of all. (H: 2; REDQ, Chen et al. 2021: 10; M)
     pub critics: usize,
     /// Adam's step size for the actor, the largest one where `actor_kl` is given. (H: 3e-4)
     pub actor_lr: f64,
@@ -35,8 +36,8 @@ pub struct SacConfig {
     /// True if the entropy is that of the Gaussian before tanh, which depends on the deviation alone. (H: that of the
     /// action)
     pub gaussian_entropy: bool,
-    /// True if the actor follows the mean of the target networks, false if it follows the minimum of the critics. (H:
-    /// false; M)
+    /// True if the actor follows the mean of the target networks, false if it follows the minimum of two critics or the
+    /// mean of more. (H: false; M)
     pub slopes_of_targets: bool,
     /// Share that is kept of the part that Q's slopes have in common, averaged over all agents and moments of a batch: it
     /// moves all actions together. (H: 1; M)
@@ -96,6 +97,15 @@ impl SacConfig {
             slopes_of_targets: false,
             common_slope: 1.0,
             actor_average: 0.0,
+        }
+    }
+
+    /// Checks every setting's range, and that there are so many critics.
+    pub(super) fn validate_for(&self, critics: usize) -> Result<(), LearnerError> {
+        let (name, range) = ("critics", "the number of critics given");
+        match self.critics == critics {
+            true => self.validate(),
+            false => Err(LearnerError::Setting { name, range }),
         }
     }
 

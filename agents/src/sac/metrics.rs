@@ -3,13 +3,13 @@
 /// Measurements of one update; means over active agents.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UpdateMetrics {
-    /// Mean over both critics of the mean squared error.
+    /// Mean squared error. It, `q_mean` and `td_error` are means over the critics too.
     pub critic_loss: f32,
-    /// Mean value of the stored actions (first critic).
+    /// Mean value of the stored actions.
     pub q_mean: f32,
     /// Mean target.
     pub target_mean: f32,
-    /// Mean absolute difference between value and target (first critic).
+    /// Mean absolute difference between value and target.
     pub td_error: f32,
     /// Loss of the actor and entropy per output in nats; none where the actor made no step.
     pub actor: Option<[f32; 2]>,

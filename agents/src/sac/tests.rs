@@ -25,6 +25,7 @@ fn learner(common_slope: f64, actions: ActionSet) -> Sac<Actor, PortCritic> {
         .map(|_| PortCritic::random(16, actions.outputs(), &mut rng, &cpu()))
         .collect();
     let config = SacConfig {
+        critics: 2,
         common_slope,
         ..SacConfig::default()
     };

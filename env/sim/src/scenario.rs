@@ -40,9 +40,10 @@ mod workloads;
 
 use std::path::Path;
 
+use serde::ser::{self, SerializeMap as _};
 use serde::{Serialize, Serializer};
 
-use settings::{Entry, Group, RawValue};
+use settings::{Group, RawValue};
 
 pub use control::ControlSettings;
 pub use demand::{Demand, DemandSettings, LeafHosts, NoHosts};
@@ -74,7 +75,10 @@ pub(crate) use validate::MAX_RECORDS;
 pub use workloads::{Sizes, Workload, WorkloadError, Workloads};
 
 /// The setting that belongs to no group.
-const NAME: &str = "name";
+const NAME: Setting = Setting {
+    key: "name",
+    meaning: "what the scenario is called in results",
+};
 
 /// Largest size of a flow, bytes: 1 TB.
 pub const MAX_FLOW_BYTES: u64 = 1_000_000_000_000;
@@ -181,14 +185,17 @@ impl Scenario {
 
     /// Every setting with its meaning, in the order of [`to_toml`](Scenario::to_toml).
     pub fn settings() -> Vec<Setting> {
-        let entries = Scenario::default().entries().into_iter();
-        entries.map(|entry| entry.setting).collect()
+        let others = Scenario::default();
+        let others = others.groups().into_iter().flat_map(Group::settings);
+        [NAME].into_iter().chain(others.copied()).collect()
     }
 
     /// Sets one setting alone; [`settle`](Scenario::settle) follows, once.
     fn apply(&mut self, key: &str, written: &RawValue) -> Result<(), SettingProblem> {
         let applied = match key {
-            NAME => Some(settings::Field::from_written(written).map(|name| self.name = name)),
+            _ if key == NAME.key => {
+                Some(settings::Field::from_written(written).map(|name| self.name = name))
+            }
             _ => {
                 let mut groups = self.groups_mut().into_iter();
                 groups.find_map(|group| group.apply(key, written))
@@ -207,14 +214,10 @@ impl Scenario {
         }
     }
 
-    /// Every setting with its value.
-    fn entries(&self) -> Vec<Entry> {
-        let name = Setting {
-            key: NAME,
-            meaning: "what the scenario is called in results",
-        };
-        let others = self.groups().into_iter().flat_map(Group::entries);
-        [Entry::of(name, &self.name)]
+    /// The values of all settings as TOML.
+    fn values(&self) -> Vec<String> {
+        let others = self.groups().into_iter().flat_map(Group::to_toml);
+        [settings::Field::to_toml(&self.name)]
             .into_iter()
             .chain(others)
             .collect()
@@ -231,11 +234,15 @@ impl Scenario {
 /// One object with all settings by name.
 impl Serialize for Scenario {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(
-            self.entries()
-                .into_iter()
-                .map(|entry| (entry.setting.key, entry.json)),
-        )
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry(NAME.key, &self.name)?;
+        for group in self.groups() {
+            let values = group.to_json().map_err(ser::Error::custom)?;
+            for (setting, value) in group.settings().iter().zip(values) {
+                map.serialize_entry(setting.key, &value)?;
+            }
+        }
+        map.end()
     }
 }
 

@@ -112,7 +112,7 @@ pub type PooledSimulator = Simulator<AnyPolicy, Recorders, PooledLeafSpine>;
 
 /// Construction with one switch.
 impl<P: Policy> Simulator<P> {
-    /// Creates a simulation of `trace` at time zero, in a buffer of `scenario.buffer_bytes`.
+    /// Creates a simulation of `trace` at time zero, in a buffer of `scenario.network.buffer_bytes`.
     ///
     /// # Errors
     /// When the scenario is inconsistent or a flow's host does not exist in it.
@@ -203,7 +203,7 @@ impl PolicySpec {
 impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
     /// Creates a simulation of `trace` at time zero in a network of switches, each with a policy of its
     /// own and a buffer of `capacity` bytes. Both are made from the scenario as the switch
-    /// [sees it](Scenario::at_switch). `scenario.ports` is the number of hosts.
+    /// [sees it](Scenario::at_switch). `scenario.network.ports` is the number of hosts.
     ///
     /// # Errors
     /// When the scenario is inconsistent, a flow's host does not exist, the network has not as many

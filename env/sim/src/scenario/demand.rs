@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::named::named;
 use super::settings::settings;
@@ -61,8 +61,8 @@ named! {
 }
 
 /// Hosts of every leaf: all, or some by their numbers, which begin with 0 at each leaf.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[serde(into = "String")]
 pub enum LeafHosts {
     /// All of them.
     #[default]
@@ -105,14 +105,6 @@ impl FromStr for LeafHosts {
 impl From<LeafHosts> for String {
     fn from(hosts: LeafHosts) -> String {
         hosts.to_string()
-    }
-}
-
-impl TryFrom<String> for LeafHosts {
-    type Error = NoHosts;
-
-    fn try_from(text: String) -> Result<LeafHosts, NoHosts> {
-        text.parse()
     }
 }
 

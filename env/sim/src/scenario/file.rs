@@ -6,7 +6,7 @@ use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ScenarioError, SettingProblem};
-use super::settings::{Entry, RawValue};
+use super::settings::RawValue;
 use super::{DEFAULT_PRESET, Scenario, SlowdownBase, TopologyKind};
 use crate::input;
 
@@ -88,7 +88,7 @@ impl Scenario {
     /// [`from_toml_str`](Scenario::from_toml_str).
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
-        for Entry { setting, toml, .. } in self.entries() {
+        for (setting, toml) in Scenario::settings().iter().zip(self.values()) {
             let assignment = format!("{} = {toml}", setting.key);
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{assignment:<36} # {}", setting.meaning);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::input::{self, excerpt};
 use crate::units::{Rate, Time};
@@ -477,8 +477,8 @@ impl FromStr for NetworkLinks {
 }
 
 /// Kinds of networks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(into = "String")]
 pub enum TopologyKind {
     /// One switch with a host on every port.
     Single,
@@ -535,13 +535,5 @@ impl FromStr for TopologyKind {
 impl From<TopologyKind> for String {
     fn from(kind: TopologyKind) -> String {
         kind.to_string()
-    }
-}
-
-impl TryFrom<String> for TopologyKind {
-    type Error = LinksError;
-
-    fn try_from(text: String) -> Result<TopologyKind, LinksError> {
-        text.parse()
     }
 }

@@ -1,4 +1,4 @@
-//! Buffers with lossless packets: values derived from the settings, and checks of the settings.
+//! Priorities without loss, the headroom that they need, and the pause frames that protect them.
 
 use super::named::named;
 use super::settings::settings;

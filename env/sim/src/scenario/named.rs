@@ -1,4 +1,4 @@
-//! The scenario settings that are a choice among names.
+//! Settings that are a choice among names.
 
 /// A text that is not a valid name of a setting's value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,8 +16,8 @@ macro_rules! named {
     ($(#[$meta:meta])* $type:ident { $($(#[$variant_meta:meta])* $variant:ident = $name:literal,)+ }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[derive(serde::Serialize, serde::Deserialize)]
-        #[serde(into = "&'static str", try_from = "String")]
+        #[derive(serde::Serialize)]
+        #[serde(into = "&'static str")]
         pub enum $type {
             $($(#[$variant_meta])* $variant,)+
         }
@@ -57,13 +57,8 @@ macro_rules! named {
             }
         }
 
-        impl TryFrom<String> for $type {
-            type Error = $crate::scenario::UnknownName;
 
-            fn try_from(text: String) -> Result<$type, $crate::scenario::UnknownName> {
-                text.parse()
-            }
-        }
+
     };
 }
 

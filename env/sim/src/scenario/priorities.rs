@@ -3,13 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::input::excerpt;
 
 /// A subset of the priorities 0 to 7, each the number of a queue of every port.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+#[serde(into = "String")]
 pub struct Priorities(u8);
 
 /// A text that is not a set of priorities.
@@ -88,14 +88,6 @@ impl FromStr for Priorities {
 impl From<Priorities> for String {
     fn from(priorities: Priorities) -> String {
         priorities.to_string()
-    }
-}
-
-impl TryFrom<String> for Priorities {
-    type Error = NoPriorities;
-
-    fn try_from(text: String) -> Result<Priorities, NoPriorities> {
-        text.parse()
     }
 }
 

@@ -1,10 +1,10 @@
-//! Settings for the queues of a port: the queue of acknowledgements, and numbers for each queue.
+//! The queues of a port: which packets they hold, and which comes next.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::named::named;
 use super::settings::settings;
@@ -89,8 +89,8 @@ impl Scheduler {
 }
 
 /// The queue of packets without data: acknowledgements, SYNs and their answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[serde(into = "String")]
 pub enum AckQueue {
     /// The queue of their flow's data.
     #[default]
@@ -136,18 +136,10 @@ impl From<AckQueue> for String {
     }
 }
 
-impl TryFrom<String> for AckQueue {
-    type Error = NoQueue;
-
-    fn try_from(text: String) -> Result<AckQueue, NoQueue> {
-        text.parse()
-    }
-}
-
 /// A number above 0 for each queue of a port, in the order of the queues; or none, which is written as
 /// an empty text.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Default, Serialize)]
+#[serde(into = "String")]
 pub struct PerQueue(Vec<f64>);
 
 /// A text that is not a list of numbers above 0.
@@ -198,14 +190,6 @@ impl FromStr for PerQueue {
 impl From<PerQueue> for String {
     fn from(numbers: PerQueue) -> String {
         numbers.to_string()
-    }
-}
-
-impl TryFrom<String> for PerQueue {
-    type Error = NotPerQueue;
-
-    fn try_from(text: String) -> Result<PerQueue, NotPerQueue> {
-        text.parse()
     }
 }
 

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::de::{self, Deserializer, Visitor};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
 /// The whole numbers from `min` to `max`, both included.
 ///
@@ -74,36 +73,6 @@ impl Serialize for RangeU32 {
     }
 }
 
-impl<'de> Deserialize<'de> for RangeU32 {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RangeU32, D::Error> {
-        struct RangeVisitor;
-        impl Visitor<'_> for RangeVisitor {
-            type Value = RangeU32;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number or a range such as \"1..16\"")
-            }
-
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<RangeU32, E> {
-                let value = u32::try_from(value)
-                    .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(value), &self))?;
-                Ok(RangeU32::new(value, value))
-            }
-
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<RangeU32, E> {
-                let unsigned = u64::try_from(value)
-                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(value), &self))?;
-                self.visit_u64(unsigned)
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<RangeU32, E> {
-                text.parse().map_err(E::custom)
-            }
-        }
-        deserializer.deserialize_any(RangeVisitor)
-    }
-}
-
 /// The numbers from `min` to `max`.
 ///
 /// Written `"0.1..0.9"` in files and on the command line, or as a single number where both ends
@@ -170,35 +139,5 @@ impl Serialize for RangeF64 {
         } else {
             serializer.collect_str(self)
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for RangeF64 {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RangeF64, D::Error> {
-        struct RangeVisitor;
-        impl Visitor<'_> for RangeVisitor {
-            type Value = RangeF64;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number or a range such as \"0.1..0.9\"")
-            }
-
-            fn visit_f64<E: de::Error>(self, value: f64) -> Result<RangeF64, E> {
-                Ok(RangeF64::from(value))
-            }
-
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<RangeF64, E> {
-                Ok(RangeF64::from(value as f64))
-            }
-
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<RangeF64, E> {
-                Ok(RangeF64::from(value as f64))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<RangeF64, E> {
-                text.parse().map_err(E::custom)
-            }
-        }
-        deserializer.deserialize_any(RangeVisitor)
     }
 }

@@ -44,6 +44,20 @@ named! {
     }
 }
 
+impl RdmaSettings {
+    pub(super) fn validate(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
+        for (field, bytes, least) in [
+            ("rdma_header_bytes", self.header_bytes, 0),
+            ("rdma_ack_bytes", self.ack_bytes, 1),
+            ("rdma_int_bytes", self.int_bytes, 0),
+            ("rdma_ack_int_bytes", self.ack_int_bytes, 0),
+        ] {
+            check.within(field, u64::from(bytes), least, 1_000)?;
+        }
+        check.within("rdma_rto_us", self.rto_us, 1, MAX_US)
+    }
+}
+
 impl Scenario {
     /// Returns true if some class of flows is RDMA.
     pub fn has_rdma(&self) -> bool {
@@ -88,15 +102,6 @@ impl Scenario {
     }
 
     pub(super) fn validate_rdma(&self, check: &Checks<'_>) -> Result<(), ScenarioError> {
-        for (field, bytes, least) in [
-            ("rdma_header_bytes", self.rdma.header_bytes, 0),
-            ("rdma_ack_bytes", self.rdma.ack_bytes, 1),
-            ("rdma_int_bytes", self.rdma.int_bytes, 0),
-            ("rdma_ack_int_bytes", self.rdma.ack_int_bytes, 0),
-        ] {
-            check.within(field, u64::from(bytes), least, 1_000)?;
-        }
-        check.within("rdma_rto_us", self.rdma.rto_us, 1, MAX_US)?;
         if !self.has_rdma() {
             return Ok(());
         }

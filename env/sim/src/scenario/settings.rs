@@ -1,8 +1,6 @@
-//! Settings by name: one table serves `--set`, reading TOML and writing TOML.
+//! Settings by name: the declaration of a group serves `--set`, reading TOML and writing TOML.
 
 #![warn(clippy::arithmetic_side_effects)]
-
-use serde::Serialize;
 
 use crate::convert::whole_i64;
 
@@ -403,25 +401,14 @@ pub(super) trait Group {
     /// Sets the setting with this name. Returns `None` if the group has none of this name.
     fn apply(&mut self, key: &str, written: &RawValue) -> Option<Result<(), String>>;
 
-    /// Every setting with its value.
-    fn entries(&self) -> Vec<Entry>;
-}
+    /// Every setting with its meaning.
+    fn settings(&self) -> &'static [Setting];
 
-/// A setting with its value.
-pub(super) struct Entry {
-    pub(super) setting: Setting,
-    pub(super) toml: String,
-    pub(super) json: serde_json::Value,
-}
+    /// The values of all settings as TOML.
+    fn to_toml(&self) -> Vec<String>;
 
-impl Entry {
-    pub(super) fn of(setting: Setting, value: &(impl Field + Serialize)) -> Entry {
-        Entry {
-            setting,
-            toml: value.to_toml(),
-            json: serde_json::to_value(value).unwrap_or_default(),
-        }
-    }
+    /// The values of all settings as JSON.
+    fn to_json(&self) -> serde_json::Result<Vec<serde_json::Value>>;
 }
 
 /// Declares a group of settings. A line of the list is `field: type = default, "meaning";`, or
@@ -469,16 +456,21 @@ macro_rules! settings {
                 None
             }
 
-            fn entries(&self) -> Vec<$crate::scenario::settings::Entry> {
-                vec![$(
-                    $crate::scenario::settings::Entry::of(
-                        $crate::scenario::Setting {
-                            key: $crate::scenario::settings::key!($field $($key)?),
-                            meaning: $meaning,
-                        },
-                        &self.$field,
-                    ),
+            fn settings(&self) -> &'static [$crate::scenario::Setting] {
+                &[$(
+                    $crate::scenario::Setting {
+                        key: $crate::scenario::settings::key!($field $($key)?),
+                        meaning: $meaning,
+                    },
                 )+]
+            }
+
+            fn to_toml(&self) -> Vec<String> {
+                vec![$($crate::scenario::settings::Field::to_toml(&self.$field),)+]
+            }
+
+            fn to_json(&self) -> serde_json::Result<Vec<serde_json::Value>> {
+                Ok(vec![$(serde_json::to_value(&self.$field)?,)+])
             }
         }
     };

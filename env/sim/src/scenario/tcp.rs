@@ -1,4 +1,4 @@
-//! Both ends of a TCP connection, apart from congestion control.
+//! Both ends of a TCP connection: loss recovery, acknowledgements, windows and timers.
 
 use super::named::named;
 use super::settings::settings;

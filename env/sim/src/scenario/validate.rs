@@ -91,6 +91,7 @@ impl Scenario {
         self.validate_packets(&check)?;
         self.queues.validate(&check)?;
         self.marking.validate(&check)?;
+        self.rdma.validate(&check)?;
         self.validate_lossless(&check)?;
         self.host.validate(&check)?;
         self.validate_transport(&check)?;

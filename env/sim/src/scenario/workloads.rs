@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::named::named;
 use super::{SizeDistribution, SizeError, UnknownName};
@@ -32,8 +32,8 @@ named! {
 ///
 /// The text form is the names with commas between them, such as `web_search,data_mining`. A distribution
 /// that has no name is written as its points, such as `0:0 1000:0.5 9000:1`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(into = "String")]
 pub struct Workloads {
     /// Bit `i` stands for `Workload::ALL[i]`.
     members: u8,
@@ -211,13 +211,5 @@ impl FromStr for Workloads {
 impl From<Workloads> for String {
     fn from(workloads: Workloads) -> String {
         workloads.to_string()
-    }
-}
-
-impl TryFrom<String> for Workloads {
-    type Error = WorkloadError;
-
-    fn try_from(text: String) -> Result<Workloads, WorkloadError> {
-        text.parse()
     }
 }

@@ -10,7 +10,7 @@
 //! `Q = Σ in = Σ out = P + H` always, where P is the occupancy of the pool and H that of the headroom.
 //!
 //! If the paper is silent or its published ns-3 code differs, the setting
-//! [`rules`](crate::scenario::Scenario::rules) chooses.
+//! [`rules`](crate::scenario::LosslessSettings::rules) chooses.
 
 mod side;
 mod switching;

@@ -133,7 +133,7 @@ pub trait Policy {
     fn on_enqueue(&mut self, _view: View<'_>, _packet: PacketView) {}
 
     /// Notes that the last bit of a packet has left its port. If ports have a
-    /// [queue of the device](crate::scenario::Scenario::device_fifo_packets), the first bit has left
+    /// [queue of the device](crate::scenario::QueueSettings::device_fifo_packets), the first bit has left
     /// the queue. The view shows the state after it.
     fn on_departure(&mut self, _view: View<'_>, _packet: PacketView) {}
 

@@ -180,12 +180,7 @@ fn values() -> Vec<(&'static str, Vec<String>)> {
         .map(|setting| (setting.key, Vec::new()))
         .collect();
     for preset in Scenario::presets() {
-        let entries: Vec<_> = preset
-            .scenario()
-            .entries()
-            .into_iter()
-            .map(|entry| entry.toml)
-            .collect();
+        let entries: Vec<_> = preset.scenario().values();
         for ((_, known), value) in values.iter_mut().zip(entries) {
             let value = value.trim_matches('"').to_owned();
             if !known.contains(&value) {

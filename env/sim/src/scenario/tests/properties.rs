@@ -94,9 +94,15 @@ proptest! {
 fn the_largest_numbers_are_taken_or_refused() {
     let all = Scenario::settings();
     let keys = || all.iter().map(|setting| setting.key);
-    for preset in ["ndt-16x1g", "leafspine-4x4", "reverie-4x4"] {
+    for (preset, transport) in [
+        ("ndt-16x1g", "newreno"),
+        ("leafspine-4x4", "dctcp"),
+        ("reverie-4x4", "powertcp-rdma"),
+    ] {
         for (first, second) in keys().flat_map(|first| keys().map(move |second| (first, second))) {
             let mut scenario = Scenario::preset(preset).unwrap();
+            let in_cast = format!("incast_transport={transport}");
+            scenario.set(&in_cast).unwrap();
             // Fields of 32 bits, and those that are not numbers, refuse the larger one.
             for key in [first, second] {
                 let larger = scenario.set(&format!("{key}=9223372036854775807"));
