@@ -85,7 +85,8 @@ impl Console {
 
     /// Reports a problem that does not end the training.
     pub(crate) fn warn(&self, line: &str) {
-        tracing::warn!("{line}");
+        // Not as a warning of the log, which would show it a second time.
+        tracing::info!("warning: {line}");
         self.show(&format!("warning: {line}"));
     }
 
