@@ -155,3 +155,30 @@ fn the_same_seed_learns_the_same() {
     let [first, second] = [(); 2].map(|()| trained(7, 700));
     assert_eq!(first.to_bits(), second.to_bits());
 }
+
+/// Files grow with the number of critics, and so does the size up to which they are read.
+#[test]
+fn a_learner_with_many_critics_is_saved_and_loaded() {
+    let config = SacConfig {
+        critics: 64,
+        batch_size: 8,
+        ..SacConfig::published()
+    };
+    let shape = PlainShape {
+        observation: 3,
+        action: 1,
+        width: 64,
+        capacity: 20,
+    };
+    let mut learner = PlainSac::new(config, shape, 0.99, 1, &cpu()).unwrap();
+    for step in 0..20 {
+        let seen = [0.1 * step as f32; 3];
+        learner.push(&seen, &[0.5], 1.0, &seen, false);
+    }
+    learner.update();
+    let folder = tempfile::tempdir().unwrap();
+    learner.save(folder.path()).unwrap();
+    let mut loaded = PlainSac::load(folder.path(), &cpu()).unwrap();
+    let seen = [0.3; 3];
+    assert_eq!(loaded.act(&seen, false), learner.act(&seen, false));
+}

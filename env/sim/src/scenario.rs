@@ -31,7 +31,6 @@ mod rdma;
 mod settings;
 mod sizes;
 mod tcp;
-mod telemetry;
 mod traffic;
 mod transport;
 mod transports;
@@ -55,7 +54,7 @@ pub use lossless::{Congested, LosslessRules, LosslessSettings, PfcMode, Watchdog
 pub use marking::{EcnCapable, Marking, MarkingSettings};
 pub use named::UnknownName;
 pub use network::{Ecmp, EcmpSalt, NetworkSettings, SpineBuffer, SpinePool, Tier};
-pub use packets::PacketSettings;
+pub use packets::{PacketSettings, TelemetrySettings};
 pub use presets::{DEFAULT_PRESET, PRESETS, Preset};
 pub use priorities::{NoPriorities, Priorities};
 pub use queues::{
@@ -66,7 +65,6 @@ pub use rdma::{AckClass, FlowEnd, RdmaSettings};
 pub use settings::Setting;
 pub use sizes::{SizeDistribution, SizeError};
 pub use tcp::{HyStartRule, Recovery, TcpRules, TcpSettings, Unscheduled};
-pub use telemetry::TelemetrySettings;
 pub use traffic::{Arrivals, SlowdownBase, Traffic, TrafficSettings};
 pub use transport::{TransportSettings, TransportVariant};
 pub use transports::TransportKind;

@@ -3,9 +3,7 @@
 use super::named::named;
 use super::settings::settings;
 use super::validate::{Checks, MAX_RECORDS, MAX_US};
-use super::{
-    Demand, FlowPriority, NetworkLinks, Scenario, ScenarioError, SlowdownBase, TopologyKind,
-};
+use super::{FlowPriority, NetworkLinks, Scenario, ScenarioError, SlowdownBase, TopologyKind};
 use crate::convert::floor_u64;
 use crate::units::{Rate, Time};
 
@@ -216,72 +214,6 @@ impl Scenario {
             TopologyKind::Single | TopologyKind::Links(_) => 1,
             TopologyKind::LeafSpine => self.network.leaves,
         }
-    }
-
-    /// Returns how long hosts start flows if `demand` is not `ports`, seconds.
-    pub(crate) fn traffic_seconds(&self) -> f64 {
-        (self.demand.warmup_ms + self.demand.measure_ms) as f64 * 1e-3
-    }
-
-    /// Returns the first and the last instant at which counted flows start; `None` if all flows count.
-    pub fn window(&self) -> Option<(Time, Time)> {
-        let until = self.demand.warmup_ms + self.demand.measure_ms;
-        (self.demand.kind != Demand::Ports)
-            .then(|| (Time::from_ms(self.demand.warmup_ms), Time::from_ms(until)))
-    }
-
-    /// Returns the time at which a run ends in any case; `None` if there is no limit.
-    pub(crate) fn end(&self) -> Option<Time> {
-        let of_drain = match self.demand.kind {
-            Demand::Ports => None,
-            _ => Some(self.demand.warmup_ms + self.demand.measure_ms + self.demand.drain_ms),
-        };
-        let of_limit = (self.control.max_simulated_ms > 0).then_some(self.control.max_simulated_ms);
-        let ends = of_drain.into_iter().chain(of_limit);
-        ends.min().map(Time::from_ms)
-    }
-
-    /// Returns the number of hosts that answer a query.
-    pub(crate) fn fanin(&self) -> u32 {
-        match (self.demand.query_fanin, &self.network.topology) {
-            (0, TopologyKind::Single | TopologyKind::Links(_)) => {
-                self.network.ports.saturating_sub(1)
-            }
-            (0, TopologyKind::LeafSpine) => match self.demand.kind {
-                Demand::Uniform => self
-                    .network
-                    .hosts_per_leaf
-                    .min(self.network.ports.saturating_sub(1)),
-                _ => self.servers_of_leaf(),
-            },
-            (fanin, _) => fanin,
-        }
-    }
-
-    /// Returns the number of hosts that could answer a query.
-    pub(super) fn servers(&self) -> u32 {
-        match self.demand.kind {
-            Demand::Ports | Demand::Uniform => self.network.ports.saturating_sub(1),
-            Demand::Ring => self.servers_of_leaf(),
-            Demand::OtherLeaf => self.network.leaves.saturating_sub(1) * self.servers_of_leaf(),
-        }
-    }
-
-    /// Returns the number of hosts of a leaf that answer queries.
-    fn servers_of_leaf(&self) -> u32 {
-        let numbers = self.numbers_of(self.demand.query_hosts);
-        numbers.end.saturating_sub(numbers.start)
-    }
-
-    /// Returns the size of each host's answer to a query, bytes: its part of the request.
-    pub fn answer_bytes(&self) -> u64 {
-        let request = self.demand.query_share * self.network.buffer_bytes as f64;
-        floor_u64(request / f64::from(self.fanin().max(1))).max(1)
-    }
-
-    /// Returns the mean number of flows and answers of a trace, if `demand` is not `ports`.
-    pub(super) fn expected_flows(&self) -> u64 {
-        floor_u64(self.mean_flows_of_hosts())
     }
 
     /// Returns the scenario as a switch of the network sees it: `ports`, `rate_bps` and `buffer_bytes`

@@ -1,4 +1,4 @@
-//! Sizes of packets.
+//! Sizes of packets, and the telemetry that switches add to them.
 
 use super::settings::settings;
 use super::validate::{Checks, MAX_WIRE_BYTES};
@@ -14,6 +14,16 @@ settings! {
         syn_bytes: u32 = 64, "bytes of a SYN or SYN-ACK on the wire";
         /// These bytes take time on the line but no space in the buffer.
         overhead_bytes: u32 = 0, "preamble and gap per packet, on the line only, bytes";
+    }
+}
+
+settings! {
+    /// Telemetry that switches write into packets.
+    pub struct TelemetrySettings {
+        /// Transports that read telemetry need it.
+        enabled as int: bool = true, "switches write telemetry into packets of transports that read it";
+        bytes_per_hop as int_bytes_per_hop: u32 = 0, "bytes that telemetry adds to a packet at every switch";
+        on_acks as int_on_acks: bool = false, "acknowledgements collect telemetry too, on their way back";
     }
 }
 
