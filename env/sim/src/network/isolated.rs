@@ -32,7 +32,8 @@ const MOST_SPINES: u64 = 4_096;
 /// more than that, such as delayed acknowledgements, the flow is simulated.
 ///
 /// Marks, HyStart and spurious timeouts do not slow it down. Other flows can keep these from a
-/// flow, which would then be faster among them than alone.
+/// flow, which would then be faster among them than alone. Tail loss probes do not speed it up: after a handshake of
+/// small packets and with a `min_rto_us` so small that a probe does not wait for long, a flow can be faster than this.
 #[derive(Clone, Debug)]
 pub struct IsolatedFlow {
     transport: TransportKind,
