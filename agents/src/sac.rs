@@ -256,33 +256,34 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
 
     /// The mean of Q over active agents, and its slopes by the actions, `[rows, agents * outputs]`. Every agent's value
     /// may depend on the actions of all. A share of the part that all slopes have in common is left out.
-    fn slopes(&self, batch: &Samples<P::Observation>, actions: Tensor<2>) -> (f32, Tensor<2>) {
-        let (seen, leaf) = (batch.now.autodiff(), actions.autodiff().require_grad());
-        let values = |network: Q| network.no_grad().values(&seen, leaf.clone());
+    fn slopes(&mut self, batch: &Samples<P::Observation>, actions: Tensor<2>) -> (f32, Tensor<2>) {
         let (targets, count) = (self.config.slopes_of_targets, self.critics.len());
-        let all = self.critics.iter().map(|critic| match targets {
-            true => values(critic.target.clone().train()),
-            false => values(critic.network.clone()),
-        });
-        let value = match targets || count > 2 {
-            true => all
-                .reduce(|sum, one| sum + one)
-                .map(|sum| sum * (1.0 / count as f64)),
-            false => all.reduce(Tensor::min_pair),
+        let of_minimum = |critics: &mut [Critic<Q>]| {
+            let leaf = actions.clone().autodiff().require_grad();
+            let values = critics.iter().map(|critic| match targets {
+                true => critic.target.clone().train(),
+                false => critic.network.clone(),
+            });
+            let values = values.map(|q| q.no_grad().values(&batch.now.autodiff(), leaf.clone()));
+            let least = values.reduce(Tensor::min_pair).expect("a critic");
+            let mean = mean_of(least, &batch.active.clone().autodiff());
+            let slopes = leaf.grad(&mean.backward()).expect("Q depends on a");
+            (scalar(mean.inner()), slopes)
         };
-        let value = value.expect("there are critics");
-        let mean = mean_of(value, &batch.active.clone().autodiff());
-        let (value, slopes) = (scalar(mean.clone().inner()), leaf.grad(&mean.backward()));
-        let slopes = slopes.expect("values depend on actions");
+        let together = if targets || count > 2 { 1 } else { count };
+        let groups = self.critics.par_chunks_mut(together).map(of_minimum);
+        let groups = groups.collect::<Vec<_>>().into_iter();
+        let (value, slopes) = groups
+            .reduce(|a, b| (a.0 + b.0, a.1 + b.1))
+            .expect("critics");
+        let share = together as f64 / count as f64;
+        let (value, slopes) = (value * share as f32, slopes * share);
         let left_out = 1.0 - self.config.common_slope;
-        if left_out == 0.0 {
-            return (value, slopes);
-        }
         let ([rows, agents], width) = (batch.active.dims(), slopes.dims()[1]);
         let each = |tensor: Tensor<2>| tensor.reshape([rows * agents, width / agents]);
         let active = batch.active.clone().reshape([rows * agents, 1]);
         // How far each action moves when all means before tanh move.
-        let moved = each(leaf.inner().square() * -1.0 + 1.0) * active.clone();
+        let moved = each(actions.square() * -1.0 + 1.0) * active.clone();
         let common = (each(slopes.clone()) * moved.clone()).sum_dim(0);
         let common = active * (common / moved.sum_dim(0).clamp_min(1e-6)) * left_out;
         (value, slopes - common.reshape([rows, width]))
@@ -319,10 +320,9 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
             .map(|_| standard_normal(&mut self.rng))
             .collect();
         let noise = Tensor::from_data(TensorData::new(noise, shape), &self.device);
-        let noise = if output.mean.is_autodiff() {
-            noise.autodiff()
-        } else {
-            noise
+        let noise = match output.mean.is_autodiff() {
+            true => noise.autodiff(),
+            false => noise,
         };
         let raw = output.mean + output.log_std.clone().exp() * noise.clone();
         let normal = noise.square() * -0.5 - output.log_std - 0.5 * (2.0 * PI).ln();
