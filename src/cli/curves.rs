@@ -4,19 +4,34 @@ use std::path::{Path, PathBuf};
 
 use bufgym::eval::figures::{self, LearningCurve};
 use bufgym::sim::input;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::output::{Output, shown};
 
-/// Column of `metrics.csv` on the horizontal axis.
-const DECISIONS: &str = "decisions";
 /// Column of `metrics.csv` on the vertical axis.
 const RESULT: &str = "validation";
-/// Largest number of decisions of a training.
-const MAX_DECISIONS: f64 = 1e15;
+/// Largest number on the horizontal axis.
+const MAX_EFFORT: f64 = 1e15;
+
+/// What the horizontal axis counts.
+#[derive(Clone, Copy, ValueEnum)]
+enum Effort {
+    Decisions,
+    Simulations,
+}
+
+impl Effort {
+    /// Column of `metrics.csv`.
+    fn column(self) -> &'static str {
+        match self {
+            Effort::Decisions => "decisions",
+            Effort::Simulations => "simulations",
+        }
+    }
+}
 
 /// Draw the learning curves of trainings as SVG
 #[derive(Args)]
@@ -26,6 +41,9 @@ pub struct CurvesArgs {
     /// Run folders of `bufgym train`, finished or not
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
+    /// What the horizontal axis counts
+    #[arg(long, value_enum, default_value_t = Effort::Decisions)]
+    by: Effort,
     /// The figure
     #[arg(long, value_name = "FILE.svg")]
     out: PathBuf,
@@ -40,9 +58,9 @@ pub fn run(args: CurvesArgs, common: &Common) -> CliResult {
     let curves = args
         .runs
         .iter()
-        .map(|run| curve(run))
+        .map(|run| curve(run, args.by))
         .collect::<CliResult<Vec<LearningCurve>>>()?;
-    let figure = figures::learning(&curves).or_failure()?;
+    let figure = figures::learning(&curves, args.by.column()).or_failure()?;
     let figure = figure.ok_or_else(|| CliError::bad("these trainings have no validation yet"))?;
     output.write_file(|file| file.write_all(figure.standalone().as_bytes()).or_failure())?;
     let best = |curve: &LearningCurve| {
@@ -54,7 +72,7 @@ pub fn run(args: CurvesArgs, common: &Common) -> CliResult {
         .map(|curve| {
             let last = curve.points.last();
             json!({"run": curve.name, "validations": curve.points.len(), "best": best(curve),
-                "decisions": last.map(|point| point.0), "last": last.map(|point| point.1)})
+                (args.by.column()): last.map(|point| point.0), "last": last.map(|point| point.1)})
         })
         .collect();
     let lines: Vec<String> = curves
@@ -83,21 +101,21 @@ fn result(value: f64) -> String {
 }
 
 /// Returns the validations of a run as a curve with the name of the folder.
-fn curve(run: &Path) -> CliResult<LearningCurve> {
+fn curve(run: &Path, by: Effort) -> CliResult<LearningCurve> {
     let path = run.join("metrics.csv");
     let text = input::read_text(&path, input::MAX_TABLE)
         .map_err(|error| CliError::bad(format!("{}: {error}", path.display())))?;
     let name = run.file_name().unwrap_or(run.as_os_str());
     Ok(LearningCurve {
         name: name.to_string_lossy().into_owned(),
-        points: points(&text)
+        points: points(&text, by.column())
             .map_err(|problem| CliError::bad(format!("{}: {problem}", path.display())))?,
     })
 }
 
 /// Returns the points of the rows with a result. Ignores a last row without a line end: the run is still
 /// writing it.
-fn points(table: &str) -> Result<Vec<(f64, f64)>, String> {
+fn points(table: &str, effort: &str) -> Result<Vec<(f64, f64)>, String> {
     let mut lines = table
         .split_inclusive('\n')
         .filter_map(|line| line.strip_suffix('\n'));
@@ -106,25 +124,25 @@ fn points(table: &str) -> Result<Vec<(f64, f64)>, String> {
         let found = header.iter().position(|column| *column == name);
         found.ok_or_else(|| format!("line 1: no column `{name}`; it is no table of a training"))
     };
-    let columns = [column(DECISIONS)?, column(RESULT)?];
+    let columns = [column(effort)?, column(RESULT)?];
     let mut points = Vec::new();
     for (index, line) in lines.enumerate() {
         let fields: Vec<&str> = line.split(',').collect();
-        let [decisions, result] = columns.map(|column| fields.get(column).copied());
+        let [place, result] = columns.map(|column| fields.get(column).copied());
         if result == Some("") {
             continue;
         }
         let number = |text: Option<&str>| text.and_then(|text| text.parse::<f64>().ok());
-        match (number(decisions), number(result)) {
-            (Some(decisions), Some(result)) if (0.0..=MAX_DECISIONS).contains(&decisions) => {
+        match (number(place), number(result)) {
+            (Some(place), Some(result)) if (0.0..=MAX_EFFORT).contains(&place) => {
                 // A validation in which flows did not finish may have no finite result.
                 if result.is_finite() {
-                    points.push((decisions, result));
+                    points.push((place, result));
                 }
             }
-            (Some(decisions), Some(_)) => {
+            (Some(place), Some(_)) => {
                 return Err(format!(
-                    "line {}: {DECISIONS} is {decisions:e}; expected a number from 0 to {MAX_DECISIONS:e}",
+                    "line {}: {effort} is {place:e}; expected a number from 0 to {MAX_EFFORT:e}",
                     index + 2
                 ));
             }
@@ -141,24 +159,34 @@ mod tests {
     #[test]
     fn rows_without_a_result_and_torn_rows_are_passed_over() {
         let table = "round,decisions,validation\n1,10,\n2,20,0.9\n3,30,0.8\n4,40,0.";
-        assert_eq!(points(table), Ok(vec![(20.0, 0.9), (30.0, 0.8)]));
+        assert_eq!(
+            points(table, "decisions"),
+            Ok(vec![(20.0, 0.9), (30.0, 0.8)])
+        );
     }
 
     #[test]
     fn other_tables_are_told() {
-        let error = points("a,b\n1,2\n").unwrap_err();
+        let error = points("a,b\n1,2\n", "decisions").unwrap_err();
         assert!(error.contains("no column `decisions`"), "{error}");
-        let error = points("decisions,validation\n1,0.5\n2,x\n").unwrap_err();
+        let error = points("decisions,validation\n1,0.5\n2,x\n", "decisions").unwrap_err();
         assert!(error.contains("line 3"), "{error}");
         for decisions in ["-1", "1e308", "inf", "nan"] {
-            let error = points(&format!("decisions,validation\n{decisions},0.5\n")).unwrap_err();
-            assert!(error.contains("line 2: decisions is"), "{error}");
+            let error = points(
+                &format!("simulations,validation\n{decisions},0.5\n"),
+                "simulations",
+            )
+            .unwrap_err();
+            assert!(error.contains("line 2: simulations is"), "{error}");
         }
     }
 
     #[test]
     fn results_that_are_not_finite_are_left_out() {
         let table = "decisions,validation\n1,NaN\n2,inf\n3,1e308\n4,0.5\n";
-        assert_eq!(points(table), Ok(vec![(3.0, 1e308), (4.0, 0.5)]));
+        assert_eq!(
+            points(table, "decisions"),
+            Ok(vec![(3.0, 1e308), (4.0, 0.5)])
+        );
     }
 }

@@ -399,11 +399,6 @@ fn run_to_end(
         _ => Status::Interrupted,
     };
     let counters = trainer.counters();
-    // A fork is a part of a simulation.
-    let of_forks = match counters.episode_decisions {
-        0 => 0,
-        decisions => counters.forked * counters.episodes / decisions,
-    };
     if let Some(traffic) = trainer.cluster().map(Cluster::traffic) {
         output.console.say(&format!("hosts: {traffic}"));
     }
@@ -415,12 +410,7 @@ fn run_to_end(
         decisions: counters.decisions,
         updates: counters.updates,
         episodes: counters.episodes,
-        simulations: trainer.start_simulations()
-            + of_forks
-            + trainer.config().simulations_of(
-                counters.episodes + trainer.config().rollout.workers as u64,
-                counters.decisions,
-            ),
+        simulations: trainer.simulations(),
         elapsed_s: counters.elapsed_s,
         best: trainer.best(),
         evaluation,

@@ -21,7 +21,7 @@ use crate::{TrainConfig, TrainError};
 const METRICS: &str = "round,decisions,updates,replay,critic_loss,actor_loss,\
     temperature,entropy,q_mean,target_mean,td_error,alpha_mean_log2,episodes,episode_return,\
     episode_decisions,episode_mean_fct_ms,episode_drops,episode_timeouts,validation,\
-    validation_low,validation_high,validation_won,validation_fct_ratio,best,alpha_spread_log2,kl,explained,actor_lr,forked";
+    validation_low,validation_high,validation_won,validation_fct_ratio,best,alpha_spread_log2,kl,explained,actor_lr,forked,simulations";
 
 /// Columns of `perf.csv`. They depend on the wall clock.
 const PERF: &str = "round,decisions,elapsed_s,round_s,env_steps_per_s,packets_per_s,\
@@ -191,6 +191,8 @@ pub(crate) struct Clock {
 pub(crate) struct RoundReport {
     /// Counters after the round.
     pub(crate) counters: Counters,
+    /// Simulations so far, as in [`TrainConfig::simulations`].
+    pub(crate) simulations: u64,
     /// Decisions of this round.
     pub(crate) decisions: u64,
     /// Transitions in the replay.
@@ -238,6 +240,7 @@ impl RoundReport {
             learning.explained,
             learning.actor_lr,
             Some(counters.forked as f64),
+            Some(self.simulations as f64),
         ] {
             row.push(',');
             if let Some(value) = value {

@@ -26,7 +26,7 @@ use crate::start::StartSearch;
 use crate::validation::ValidationResult;
 use crate::{TrainConfig, TrainError};
 
-const FORMAT_VERSION: u32 = 4;
+const FORMAT_VERSION: u32 = 5;
 const STATE: &str = "state.json";
 const CHECKSUM: &str = "state.sha256";
 const PREFIX: &str = "step-";

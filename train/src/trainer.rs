@@ -145,10 +145,19 @@ impl Trainer {
         self.counters
     }
 
-    /// Returns the simulations of the start, including those of an unfinished search.
-    pub(crate) fn start_simulations(&self) -> u64 {
+    /// Returns the simulations so far, as in [`TrainConfig::simulations`].
+    pub(crate) fn simulations(&self) -> u64 {
+        let counters = &self.counters;
         let searched = self.start.as_ref().map(StartSearch::simulations);
-        searched.unwrap_or(self.counters.start_simulations)
+        // A fork is a part of a simulation.
+        let of_forks = match counters.episode_decisions {
+            0 => 0,
+            decisions => counters.forked * counters.episodes / decisions,
+        };
+        let episodes = counters.episodes + self.config.rollout.workers as u64;
+        searched.unwrap_or(counters.start_simulations)
+            + of_forks
+            + self.config.simulations_of(episodes, counters.decisions)
     }
 
     pub(crate) fn best(&self) -> Option<Best> {
@@ -368,6 +377,7 @@ impl Trainer {
         }
         let report = RoundReport {
             counters: self.counters,
+            simulations: self.simulations(),
             decisions,
             replay: self.replay.len() as u64,
             learning,
@@ -543,6 +553,7 @@ impl Trainer {
         self.judge(&result, &weights, self.counters, output, validation)?;
         let report = RoundReport {
             counters: self.counters,
+            simulations: self.simulations(),
             replay: self.replay.len() as u64,
             validation: Some(result),
             best: self.best.map(|best| best.result.value),

@@ -6,8 +6,8 @@ use super::plot::{Curve, Plot, extent_y};
 use super::{Figure, FigureError, style};
 use crate::format;
 
-/// Largest number of decisions on the horizontal axis.
-const MAX_DECISIONS: f64 = 1e15;
+/// Largest number on the horizontal axis.
+const MAX_EFFORT: f64 = 1e15;
 /// Largest result on the vertical axis.
 const MAX_RESULT: f64 = 1e9;
 
@@ -16,15 +16,16 @@ const MAX_RESULT: f64 = 1e9;
 pub struct LearningCurve {
     /// Name in the legend.
     pub name: String,
-    /// Numbers of decisions, each with the validation result at that time, relative to DT (α = 1).
+    /// Numbers of decisions or simulations, each with the validation result at that time, relative to DT (α = 1).
     pub points: Vec<(f64, f64)>,
 }
 
-/// Draws results on the validation traces against decisions, one curve per training; `None` without points.
+/// Draws results on the validation traces against the effort, one curve per training; `None` without points. `effort` says what is
+/// counted, such as "decisions".
 ///
 /// # Errors
 /// Fails if the drawing library refuses the figure.
-pub fn learning(trainings: &[LearningCurve]) -> Result<Option<Figure>, FigureError> {
+pub fn learning(trainings: &[LearningCurve], effort: &str) -> Result<Option<Figure>, FigureError> {
     let curves: Vec<Curve> = trainings
         .iter()
         .enumerate()
@@ -36,8 +37,8 @@ pub fn learning(trainings: &[LearningCurve]) -> Result<Option<Figure>, FigureErr
     let Some((least, most)) = extent_y(&curves) else {
         return Ok(None);
     };
-    let decisions = curves.iter().flat_map(|curve| &curve.points);
-    let last = decisions.map(|point| point.0).fold(0.0, f64::max);
+    let places = curves.iter().flat_map(|curve| &curve.points);
+    let last = places.map(|point| point.0).fold(0.0, f64::max);
     let ends = trainings.iter().filter_map(|training| {
         let (_, result) = training.points.last()?;
         Some(format!(
@@ -48,7 +49,8 @@ pub fn learning(trainings: &[LearningCurve]) -> Result<Option<Figure>, FigureErr
     });
     let description = format!(
         "Results on the validation traces relative to DT (α = 1), lower is better, against the \
-         decisions of the training. At the end: {}.",
+         {} of the training. At the end: {}.",
+        effort,
         ends.collect::<Vec<_>>().join(", "),
     );
     let (y, level) = vertical(least, most);
@@ -58,8 +60,8 @@ pub fn learning(trainings: &[LearningCurve]) -> Result<Option<Figure>, FigureErr
         description,
         curves: &curves,
         x: 0.0..last.max(1.0),
-        x_label: "decisions, thousands".to_owned(),
-        x_tick: |decisions| format::tick(decisions / 1000.0),
+        x_label: format!("{effort}, thousands"),
+        x_tick: |count| format::tick(count / 1000.0),
         y,
         y_label: "result / DT's",
         level,
@@ -82,7 +84,7 @@ fn vertical(least: f64, most: f64) -> (Range<f64>, Option<f64>) {
 fn drawable(&(decisions, result): &(f64, f64)) -> Option<(f64, f64)> {
     let finite = decisions.is_finite() && result.is_finite();
     let place = (
-        decisions.clamp(0.0, MAX_DECISIONS),
+        decisions.clamp(0.0, MAX_EFFORT),
         result.clamp(-MAX_RESULT, MAX_RESULT),
     );
     finite.then_some(place)
@@ -111,7 +113,7 @@ mod tests {
                         name: "odd".to_owned(),
                         points: vec![(1.0, other), (decisions, end), (decisions, end)],
                     };
-                    let figure = learning(&[training]).unwrap();
+                    let figure = learning(&[training], "decisions").unwrap();
                     let drawn = other.is_finite() || end.is_finite() && decisions.is_finite();
                     assert_eq!(figure.is_some(), drawn, "{other} {decisions} {end}");
                     let length = figure.map_or(0, |figure| figure.standalone().len());
@@ -136,7 +138,10 @@ mod tests {
             name: name.to_owned(),
             points: vec![(25_000.0, 0.9), (50_000.0, end)],
         };
-        let figure = learning(&[training("first", 0.8), training("second", 0.75)]);
+        let figure = learning(
+            &[training("first", 0.8), training("second", 0.75)],
+            "decisions",
+        );
         let figure = figure.unwrap().unwrap();
         assert!(
             figure.description.contains("first 0.800, second 0.750"),
@@ -144,6 +149,6 @@ mod tests {
             figure.description
         );
         assert!(figure.standalone().contains("second"));
-        assert!(learning(&[]).unwrap().is_none());
+        assert!(learning(&[], "decisions").unwrap().is_none());
     }
 }

@@ -575,6 +575,8 @@ fn a_search_alone_is_a_training_too() {
     run(other);
     assert_eq!((summary.decisions, summary.updates), (0, 0));
     assert!(summary.simulations > 3 * 5 * 2);
+    let last = metrics(&first).trim_end().rsplit(',').next().map(str::parse);
+    assert_eq!(last, Some(Ok(summary.simulations)), "the last column");
     for file in ["rule.json", "checkpoints/best/actor.safetensors"] {
         let [first, second] = [&first, &second].map(|out| fs::read(out.join(file)).unwrap());
         assert_eq!(first, second, "{file}");
