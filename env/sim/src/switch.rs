@@ -7,8 +7,8 @@
 pub mod aqm;
 mod base;
 mod buffer;
+mod ecn;
 mod egress;
-mod marking;
 pub(crate) mod mmu;
 mod numbering;
 mod observer;
@@ -35,10 +35,10 @@ pub use policy::{
 };
 pub use spec::{LABELS, PolicyParseError, PolicySpec, SplitError};
 
-use aqm::{Advice, QueueManagement, RedConfig};
+use aqm::{Advice, QueueManagement};
+use ecn::{ArrivalMarking, Marking};
 use egress::DeviceQueues;
 pub(crate) use egress::Meters;
-use marking::{MarkingRule, RedMarking};
 use mmu::Mmu;
 use numbering::Numbering;
 use push_out::PushOut;
@@ -92,9 +92,7 @@ pub(crate) struct SwitchSettings {
     outside_buffer: usize,
     /// Packets of a port behind its scheduler, without the one in service.
     device_packets: u32,
-    marking: Option<MarkingRule>,
-    /// Probabilities of marks, instead of a threshold.
-    red: Option<RedConfig>,
+    marking: Option<ArrivalMarking>,
     /// Seed of the random streams.
     pub(crate) seed: u64,
     scheduler: Scheduler,
@@ -115,8 +113,7 @@ impl SwitchSettings {
             scale: scenario.network.buffer_bytes,
             outside_buffer: scenario.uncounted_packets(),
             device_packets: scenario.queues.device_fifo_packets,
-            marking: MarkingRule::of(scenario),
-            red: RedMarking::config(scenario),
+            marking: ArrivalMarking::of(scenario),
             seed: 0,
             scheduler: scenario.queues.scheduler,
             strict: scenario.queues.strict as usize,
@@ -135,7 +132,6 @@ impl SwitchSettings {
             outside_buffer: 0,
             device_packets: 0,
             marking: None,
-            red: None,
             seed: 0,
             scheduler: Scheduler::Rr,
             strict: 0,
@@ -155,8 +151,7 @@ pub struct Switch<P> {
     clock_offset: ClockOffset,
     rate: Rate,
     outside_buffer: usize,
-    marking: Option<MarkingRule>,
-    red_marking: Option<Box<RedMarking>>,
+    marking: Marking,
     numbering: Numbering,
     ports: Vec<Port>,
     /// Packets that wait, without those being serialised, by queue.
@@ -198,10 +193,7 @@ impl<P: Policy> Switch<P> {
             clock_offset,
             rate: settings.rate,
             outside_buffer: settings.outside_buffer,
-            marking: settings.marking,
-            red_marking: settings
-                .red
-                .map(|config| Box::new(RedMarking::new(config, settings.seed, id, ports, queues))),
+            marking: Marking::on_arrival(settings.marking, settings.seed, id, ports, queues),
             numbering: Numbering::new(queues_per_port),
             ports: vec![port; ports],
             queues: vec![PacketQueue::default(); queues],
@@ -274,11 +266,8 @@ impl<P: Policy> Switch<P> {
             self.counters.marks += 1;
             observer.marked(self.id, packet);
         }
-        if let Some(rule) = self.marking
-            && !marked
-            && !exempt
-        {
-            self.mark(&mut packets[id], rule, now);
+        if self.marking.is_on_arrival() && !marked && !exempt {
+            self.mark_arrival(packets, id, packet, now);
         }
         self.buffer.store(packet.queue, packet.bytes, now);
         self.manage_enqueued(id, packet, now);
@@ -529,7 +518,7 @@ impl<P: Policy> Switch<P> {
     /// except for early drop that keeps them.
     pub(crate) fn manage(&mut self, aqm: QueueManagement) {
         if aqm.marks() && !aqm.keeps_marks() {
-            self.marking = None;
+            self.marking = Marking::None;
         }
         self.aqm = Some(Box::new(aqm));
     }

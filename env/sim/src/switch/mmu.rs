@@ -19,15 +19,12 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-
 use super::SharedBuffer;
 use super::buffer::percentile_of_share;
 use super::policy::PacketView;
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketQueue, PacketStore, PauseNote};
 use crate::engine::topology::SwitchId;
-use crate::rng;
-use crate::scenario::{LosslessRules, Marking, Priorities, Scenario};
+use crate::scenario::{LosslessRules, Priorities, Scenario};
 use crate::units::{Rate, Time};
 
 use side::Side;
@@ -112,64 +109,6 @@ impl Limits {
             ],
             xon: scenario.lossless.xon_bytes,
             xoff_offset: scenario.lossless.xoff_offset_bytes,
-        }
-    }
-}
-
-/// Marks by the queue length that a packet leaves behind.
-#[derive(Clone, Debug)]
-struct DequeueMarks {
-    /// For every port, the lengths from which some and all packets are marked.
-    bounds: Box<[(u64, u64)]>,
-    max_p: f64,
-    /// Random streams, by port.
-    random: Vec<Xoshiro256PlusPlus>,
-}
-
-impl DequeueMarks {
-    fn of(scenario: &Scenario, seed: u64, id: SwitchId, rates: &[Rate]) -> Option<DequeueMarks> {
-        if scenario.marking.kind != Marking::RedAtDequeue {
-            return None;
-        }
-        let scaled = |bytes: u64, rate: Rate| {
-            let product = u128::from(bytes) * u128::from(rate.0);
-            u64::try_from(product / u128::from(scenario.network.rate_bps)).unwrap_or(u64::MAX)
-        };
-        let bounds = rates.iter().map(|&rate| {
-            let (min, max) = (
-                scenario.marking.red_kmin_bytes,
-                scenario.marking.red_kmax_bytes,
-            );
-            (scaled(min, rate), scaled(max, rate))
-        });
-        let first = (id.index() as u64) << 32;
-        Some(DequeueMarks {
-            bounds: bounds.collect(),
-            max_p: scenario.marking.red_pmax,
-            random: (first..)
-                .take(rates.len())
-                .map(|port| rng::stream(seed, "marks", port))
-                .collect(),
-        })
-    }
-
-    /// Returns the probability of a mark at a length: 0 up to the first bound, 1 above the second.
-    fn probability(&self, port: usize, length: u64) -> f64 {
-        let (min, max) = self.bounds[port];
-        if length <= min {
-            0.0
-        } else if length > max {
-            1.0
-        } else {
-            self.max_p * (length - min) as f64 / (max - min) as f64
-        }
-    }
-
-    fn chooses(&mut self, port: usize, length: u64) -> bool {
-        match self.probability(port, length) {
-            0.0 => false,
-            p if p >= 1.0 => true,
-            p => rng::uniform(&mut self.random[port]) < p,
         }
     }
 }
@@ -306,7 +245,6 @@ pub(crate) struct Mmu {
     frames: VecDeque<PauseFrame>,
     /// Packets that the watchdog has taken from their queues, to be disposed of.
     discarded: Vec<PacketId>,
-    marks: Option<DequeueMarks>,
     use_of_classes: [ClassUse; 2],
     pub(crate) counters: MmuCounters,
 }
@@ -320,7 +258,6 @@ impl Mmu {
         scenario: &Scenario,
         capacity: u64,
         rates: &[Rate],
-        seed: u64,
     ) -> Mmu {
         let priorities = scenario.queues.queues_per_port as usize;
         let queues = rates.len() * priorities;
@@ -352,7 +289,6 @@ impl Mmu {
             discarded: Vec::new(),
             control: vec![[PacketQueue::default(); 2]; rates.len()].into_boxed_slice(),
             frames: VecDeque::new(),
-            marks: DequeueMarks::of(scenario, seed, id, rates),
             use_of_classes: [
                 ClassUse::new(scenario.network.buffer_bytes),
                 ClassUse::new(scenario.network.buffer_bytes),

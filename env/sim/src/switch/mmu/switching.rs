@@ -1,8 +1,9 @@
 //! A switch under memory management: arrivals, departures and pauses.
 
 use super::{Booking, IngressUse, Management, Mmu, PauseFrame};
-use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
+use crate::engine::packet::{PacketId, PacketKind, PacketStore};
 use crate::scenario::Scenario;
+use crate::switch::ecn::Marking;
 use crate::switch::{Admission, Loss, PacketView, Policy, Switch, SwitchObserver};
 use crate::units::{Rate, Time};
 
@@ -18,8 +19,11 @@ impl<P: Policy> Switch<P> {
         seed: u64,
     ) {
         let capacity = self.buffer.capacity();
-        let mmu = Mmu::new(self.id, management, at, capacity, rates, seed);
+        let mmu = Mmu::new(self.id, management, at, capacity, rates);
         self.mmu = Some(Box::new(mmu));
+        if let Some(marking) = Marking::at_dequeue(at, seed, self.id, rates) {
+            self.marking = marking;
+        }
     }
 
     /// Sets the control factors of a port: that of its ingress queues of lossless packets, and that of
@@ -85,9 +89,7 @@ impl<P: Policy> Switch<P> {
             return self.lose(&packets[id], loss, now, observer);
         }
         mmu.charge(ingress_port, packet, charge_of, now);
-        if let Some(rule) = self.marking {
-            self.mark(&mut packets[id], rule, now);
-        }
+        self.mark_arrival(packets, id, packet, now);
         self.buffer.store(packet.queue, packet.bytes, now);
         self.ask(now, |policy, view| policy.on_enqueue(view, packet));
         observer.enqueued(self.id, self.view(now), packet);
@@ -199,23 +201,6 @@ impl<P: Policy> Switch<P> {
         let next = (priority + 1) % priorities;
         self.ports[port].turn = u16::try_from(next).expect("a port has at most 8 queues");
         Some(port * priorities + priority)
-    }
-
-    /// Marks data by the length that it leaves behind (RFC 3168 §5).
-    fn mark_at_dequeue(&mut self, packet: &mut Packet) {
-        let queue = usize::from(packet.queue);
-        if packet.kind != PacketKind::Data || !packet.flags.accepts_marks() {
-            return;
-        }
-        let length = self.buffer.queue(queue) - u64::from(packet.wire_bytes);
-        let port = self.port_of(queue);
-        let Some(marks) = self.mmu.as_mut().and_then(|mmu| mmu.marks.as_mut()) else {
-            return;
-        };
-        if marks.chooses(port, length) {
-            packet.flags.mark();
-            self.counters.marks += 1;
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::clock::ClockOffset;
 use crate::engine::packet::{Packet, PacketKind, SizeClass};
+use crate::rng;
 use crate::switch::policy::LosslessPolicy;
 use crate::switch::{Admission, Switch, SwitchSettings};
 
@@ -466,37 +467,6 @@ fn one_lossless_queue_alone_on_a_leaf() {
         let changes = [rules, "buffer_bytes=1861760"];
         let mut bench = Bench::new(SONIC, &changes);
         assert_eq!(bench.fill(&[0], 1_048, 871).0, [pause], "{rules}");
-    }
-}
-
-#[test]
-fn marks_follow_the_length_left_behind() {
-    let mut scenario = Scenario::default();
-    for change in [
-        "rate_bps=25000000000",
-        "marking=red_at_dequeue",
-        "ecn_red_kmin_bytes=100000",
-        "ecn_red_kmax_bytes=400000",
-        "ecn_red_pmax=0.2",
-    ] {
-        scenario.set(change).unwrap();
-    }
-    let rates = [RATE, Rate(4 * RATE.0)];
-    let marks = DequeueMarks::of(&scenario, 1, SwitchId(0), &rates).unwrap();
-    for (length, expected) in [
-        (100_000, 0.0),
-        (250_000, 0.1),
-        (400_000, 0.2),
-        (400_001, 1.0),
-    ] {
-        assert!(
-            (marks.probability(0, length) - expected).abs() < 1e-12,
-            "{length}"
-        );
-        assert!(
-            (marks.probability(1, 4 * length) - expected).abs() < 1e-12,
-            "{length}"
-        );
     }
 }
 
