@@ -154,7 +154,7 @@ fn settings(
         Some(_) => kept::parameters(metric, policy.name(), &scenario)?,
         None => None,
     };
-    let rule = rule.map(|rule| rule.managed_by(policy.aqm().cloned()));
+    let rule = rule.map(|rule| rule.with_aqm(policy.aqm().cloned()));
     Ok(TuneConfig {
         starts: own.into_iter().chain(rule).collect(),
         metric,

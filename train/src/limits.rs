@@ -36,7 +36,7 @@ impl TrainConfig {
         scenarios.try_for_each(Scenario::require_decidable)?;
         let lossless = self.scenarios().iter().any(Scenario::has_lossless);
         require(
-            !lossless || self.low_level.manages_memory(),
+            !lossless || self.low_level.is_lossless(),
             "low_level",
             &format!(
                 "{} has no thresholds at the ingress, where those of lossless packets are; must be reverie, \

@@ -27,7 +27,7 @@ pub use crate::engine::packet::PacketId;
 pub use crate::engine::topology::SwitchId;
 pub use base::{LowLevelPolicy, UnknownBasePolicy};
 pub use buffer::SharedBuffer;
-pub use mmu::{IngressState, IngressUse, LosslessDrop, Management, PfcInterval, Sharing};
+pub use mmu::{IngressState, IngressUse, LosslessDrop, LosslessThresholds, PfcInterval, Sharing};
 pub use observer::SwitchObserver;
 pub use open_loop::{Fate, OpenLoop};
 pub use policy::{
@@ -222,14 +222,14 @@ impl<P: Policy> Switch<P> {
         observer: &mut O,
     ) -> Admission {
         match self.mmu.is_some() {
-            true => self.arrive_managed(packets, id, now, observer),
-            false => self.arrive_unmanaged(packets, id, now, observer),
+            true => self.arrive_lossless(packets, id, now, observer),
+            false => self.arrive_lossy(packets, id, now, observer),
         }
     }
 
-    /// As [`arrive`](Switch::arrive), if memory is not managed.
+    /// As [`arrive`](Switch::arrive) of a switch that is not lossless.
     #[inline(always)]
-    pub(crate) fn arrive_unmanaged<O: SwitchObserver>(
+    pub(crate) fn arrive_lossy<O: SwitchObserver>(
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
@@ -252,7 +252,7 @@ impl<P: Policy> Switch<P> {
         if self.aqm.is_some() {
             // The policy's answer concerns the packet that it was asked about last.
             let spared = fits && self.policy.spares();
-            match self.manage_arrival(packets, id, packet, spared, now) {
+            match self.aqm_on_arrival(packets, id, packet, spared, now) {
                 Advice::Pass => exempt = spared && self.exempts_from_marks(),
                 Advice::Mark => marked = true,
                 Advice::Drop => return self.lose(&packets[id], Loss::Early, now, observer),
@@ -270,7 +270,7 @@ impl<P: Policy> Switch<P> {
             self.mark_arrival(packets, id, packet, now);
         }
         self.buffer.store(packet.queue, packet.bytes, now);
-        self.manage_enqueued(id, packet, now);
+        self.aqm_on_enqueued(id, packet, now);
         self.ask(now, |policy, view| policy.on_enqueue(view, packet));
         observer.enqueued(self.id, self.view(now), packet);
         let admission = if self.devices.is_some() {
@@ -294,7 +294,7 @@ impl<P: Policy> Switch<P> {
                 self.stamp(packets, id, now);
             }
             if self.aqm.is_some() {
-                self.manage_service(packet, now, observer);
+                self.aqm_on_service(packet, now, observer);
             }
             Admission::Served
         };
@@ -317,14 +317,14 @@ impl<P: Policy> Switch<P> {
         observer: &mut O,
     ) -> Option<PacketId> {
         match self.mmu.is_some() {
-            true => self.sent_managed(packets, id, now, observer),
-            false => self.sent_unmanaged(packets, id, now, observer),
+            true => self.sent_lossless(packets, id, now, observer),
+            false => self.sent_lossy(packets, id, now, observer),
         }
     }
 
-    /// As [`sent`](Switch::sent), if memory is not managed.
+    /// As [`sent`](Switch::sent) of a switch that is not lossless.
     #[inline(always)]
-    pub(crate) fn sent_unmanaged<O: SwitchObserver>(
+    pub(crate) fn sent_lossy<O: SwitchObserver>(
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
@@ -340,7 +340,7 @@ impl<P: Policy> Switch<P> {
             return self.sent_by_device(packets, packet, now, observer);
         }
         if self.aqm.is_some() {
-            self.manage_change(packet.queue, now);
+            self.aqm_on_change(packet.queue, now);
         }
         if self.outside_buffer == 0 {
             self.buffer.release(packet.queue, packet.bytes, now);
@@ -353,8 +353,8 @@ impl<P: Policy> Switch<P> {
         }
         let mut next = self.next_of_port(packets, packet.port);
         if self.aqm.is_some() {
-            self.manage_departure(packet.queue, now);
-            next = next.and_then(|next| self.manage_next(packets, next, now, observer));
+            self.aqm_on_departure(packet.queue, now);
+            next = next.and_then(|next| self.aqm_next(packets, next, now, observer));
         }
         match next {
             Some(next) => {
@@ -362,7 +362,7 @@ impl<P: Policy> Switch<P> {
                 if self.outside_buffer == 1 {
                     let next = self.packet_view(&packets[next]);
                     if self.aqm.is_some() {
-                        self.manage_change(next.queue, now);
+                        self.aqm_on_change(next.queue, now);
                     }
                     self.buffer.release(next.queue, next.bytes, now);
                 }
@@ -433,7 +433,7 @@ impl<P: Policy> Switch<P> {
         observer.lost(self.id, self.view(now), seen, loss);
         self.ask(now, |policy, view| policy.on_drop(view, seen, loss));
         if self.aqm.is_some() {
-            self.manage_loss(seen, loss, now);
+            self.aqm_on_loss(seen, loss, now);
         }
         Admission::Lost(loss)
     }
@@ -516,7 +516,7 @@ impl<P: Policy> Switch<P> {
 
     /// Puts queue management behind the policy. Its marks replace those of `ecn_threshold_bytes`,
     /// except for early drop that keeps them.
-    pub(crate) fn manage(&mut self, aqm: QueueManagement) {
+    pub(crate) fn set_aqm(&mut self, aqm: QueueManagement) {
         if aqm.marks() && !aqm.keeps_marks() {
             self.marking = Marking::None;
         }

@@ -43,7 +43,7 @@ impl ActionSet {
 
     /// Returns the outputs of decisions over this heuristic.
     pub fn of(low_level: &LowLevelPolicy) -> ActionSet {
-        match (low_level.manages_memory(), low_level.drops_early()) {
+        match (low_level.is_lossless(), low_level.drops_early()) {
             (true, _) => ActionSet::AlphaIngress,
             (false, true) => ActionSet::AlphaEarly,
             (false, false) => ActionSet::Alpha,
@@ -58,7 +58,7 @@ impl ActionSet {
     /// output that the heuristic does not have.
     pub fn over(self, low_level: &LowLevelPolicy) -> Result<LowLevelPolicy, Unfit> {
         let aqm = low_level.policy().aqm();
-        if low_level.manages_memory() != (self == ActionSet::AlphaIngress) {
+        if low_level.is_lossless() != (self == ActionSet::AlphaIngress) {
             return Err(Unfit::Ingress {
                 low_level: low_level.to_string(),
                 actions: self,
@@ -66,11 +66,11 @@ impl ActionSet {
             });
         }
         match (self, aqm) {
-            (ActionSet::AlphaEarly, None) => Ok(low_level.managed_by(Some(AqmSpec::early()))),
+            (ActionSet::AlphaEarly, None) => Ok(low_level.with_aqm(Some(AqmSpec::early()))),
             (ActionSet::AlphaEarly, Some(aqm)) if !aqm.is_open() => Err(Unfit::TakenByAqm {
                 low_level: low_level.to_string(),
             }),
-            (ActionSet::Alpha, Some(aqm)) if aqm.is_open() => Ok(low_level.managed_by(None)),
+            (ActionSet::Alpha, Some(aqm)) if aqm.is_open() => Ok(low_level.with_aqm(None)),
             _ => Ok(low_level.clone()),
         }
     }

@@ -169,13 +169,13 @@ impl ControlEnv<OneSwitch> {
 }
 
 /// Puts levels of α in force at the egress and the ingress of a port.
-fn set_memory_alphas(
+fn set_lossless_alphas(
     switch: &mut Switch<ControlledThreshold>,
     port: usize,
     (egress, ingress): (&u8, &u8),
 ) {
     let [egress, ingress] = [egress, ingress].map(|level| ALPHAS[usize::from(*level)]);
-    switch.set_memory_alphas(port, ingress, egress);
+    switch.set_lossless_alphas(port, ingress, egress);
 }
 
 /// Returns the fast level at a switch that sees the scenario as `at`.
@@ -206,7 +206,7 @@ fn controlled<T: ControlTopology, O: Observer>(
     let make = |_, at: &Scenario| low_level_policy(at, options);
     let capacity = |at: &Scenario| at.network.buffer_bytes;
     let simulator = Simulator::in_network(scenario, trace, topology.clone(), capacity, make)?;
-    let simulator = simulator.managed(low_level.policy().aqm(), scenario)?;
+    let simulator = simulator.with_aqm(low_level.policy().aqm(), scenario)?;
     let rates = BaseRates::new(scenario, trace, &topology, &options.objective);
     let ways = Paths::new(topology, simulator.switches().len(), trace);
     let time = ActiveTime::new(ways, options.tau_s, rates.clone());
@@ -295,7 +295,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
                 ActionSet::AlphaEarly => switch.set_early_drop(&vec![EARLY_OFF; ports]),
                 ActionSet::AlphaIngress => {
                     for port in 0..ports {
-                        set_memory_alphas(switch, port, (&INITIAL_LEVEL, &INITIAL_LEVEL));
+                        set_lossless_alphas(switch, port, (&INITIAL_LEVEL, &INITIAL_LEVEL));
                     }
                 }
             }

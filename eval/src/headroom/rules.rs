@@ -52,7 +52,7 @@ pub fn standard_rules() -> Vec<PolicySpec> {
 /// Returns the low-level heuristic of a rule with its α left open; `None` for a rule without α.
 pub(super) fn searchable(rule: &PolicySpec) -> Option<LowLevelPolicy> {
     let aqm = rule.aqm().cloned().map(AqmSpec::closed).transpose().ok()?;
-    let rule = rule.clone().without("alpha").managed_by(aqm);
+    let rule = rule.clone().without("alpha").with_aqm(aqm);
     rule.to_string().parse().ok()
 }
 

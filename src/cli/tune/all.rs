@@ -220,7 +220,7 @@ fn policies(scenario: &Scenario) -> Result<Vec<PolicySpec>, PolicyParseError> {
         let rule = PolicySpec::named(definition.info.name);
         policies.push(rule.clone());
         for name in &disciplines {
-            policies.push(rule.clone().managed_by(AqmSpec::parse(name)?));
+            policies.push(rule.clone().with_aqm(AqmSpec::parse(name)?));
         }
     }
     Ok(policies)

@@ -166,7 +166,7 @@ fn with(spec: PolicySpec, part: Part, key: &str, value: &str) -> PolicySpec {
         Part::Aqm => {
             let aqm = spec.aqm().cloned();
             let set = aqm.clone().and_then(|aqm| aqm.with(key, value).ok());
-            spec.managed_by(set.or(aqm))
+            spec.with_aqm(set.or(aqm))
         }
     }
 }
@@ -233,7 +233,7 @@ impl Space {
                 Part::Policy => spec.without(info.name),
                 Part::Aqm => {
                     let aqm = spec.aqm().cloned().map(|aqm| aqm.without(info.name));
-                    spec.managed_by(aqm)
+                    spec.with_aqm(aqm)
                 }
             })
     }

@@ -113,7 +113,7 @@ impl<P: Policy> ExternalSwitch<P> {
             packets.link_both_ways();
         }
         if let Some(aqm) = aqm {
-            switch.manage(aqm.build(scenario, SwitchId(0), ports)?);
+            switch.set_aqm(aqm.build(scenario, SwitchId(0), ports)?);
         }
         let mut recorders = Recorders::default();
         recorders.measure_waits();

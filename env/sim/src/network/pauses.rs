@@ -19,7 +19,7 @@ const QUANTUM_BITS: u64 = 512;
 /// Settings and state of pauses in a network.
 #[derive(Clone, Debug)]
 pub(super) struct Pauses {
-    /// True if some switch manages lossless packets.
+    /// True if some switch is lossless.
     pub(super) active: bool,
     /// Frames on the wire or behind a packet in service.
     pub(super) on_wire: u64,
@@ -59,15 +59,15 @@ impl Pauses {
     }
 }
 
-/// Has the policy of a switch manage its memory, if it can. Returns true if it does.
-pub(super) fn manage_memory<P: Policy, T: Topology>(
+/// Makes a switch lossless if its policy has thresholds for that. Returns true if it has.
+pub(super) fn enable_lossless<P: Policy, T: Topology>(
     scenario: &Scenario,
     topology: &T,
     switch: &mut Switch<P>,
     links: &Links,
     seed: u64,
 ) -> Result<bool, PolicyParseError> {
-    let Some(management) = switch.policy().memory() else {
+    let Some(thresholds) = switch.policy().lossless_thresholds() else {
         return match scenario.has_lossless() {
             false => Ok(false),
             true => Err(PolicyParseError::Unusable {
@@ -84,11 +84,11 @@ pub(super) fn manage_memory<P: Policy, T: Topology>(
         .map(|port| links.rate(topology.line(id, port)))
         .collect();
     let at = topology.scenario_at(scenario, id);
-    switch.manage_memory(management, &at, &rates, seed);
+    switch.enable_lossless(thresholds, &at, &rates, seed);
     match switch.mmu().and_then(|mmu| mmu.shuts_out(&at)) {
         None => Ok(true),
         Some(problem) => Err(PolicyParseError::Unusable {
-            policy: management.sharing.name().to_owned(),
+            policy: thresholds.sharing.name().to_owned(),
             problem,
         }),
     }
@@ -98,7 +98,7 @@ pub(super) fn manage_memory<P: Policy, T: Topology>(
 impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     #[cold]
     #[inline(never)]
-    pub(super) fn on_arrival_with_pauses(&mut self, event: PacketEvent) {
+    pub(super) fn on_arrival_lossless(&mut self, event: PacketEvent) {
         if !self.takes_pause(event) {
             self.arrive::<true>(event);
         }
@@ -106,7 +106,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
 
     #[cold]
     #[inline(never)]
-    pub(super) fn on_sent_with_pauses(&mut self, event: PacketEvent) {
+    pub(super) fn on_sent_lossless(&mut self, event: PacketEvent) {
         self.leave::<true>(event);
     }
 }

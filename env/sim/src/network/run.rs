@@ -59,7 +59,7 @@ impl PolicySpec {
 /// number and the scenario as it [sees it](Scenario::at_switch), and with queue management behind it.
 ///
 /// # Errors
-/// As [`Simulator::in_network`] and [`Simulator::managed`].
+/// As [`Simulator::in_network`] and [`Simulator::with_aqm`].
 pub fn run_leaf_spine(
     scenario: &Scenario,
     trace: &Trace,
@@ -69,7 +69,7 @@ pub fn run_leaf_spine(
     let topology = LeafSpine::of(scenario, trace.seed);
     let capacity = |at: &Scenario| at.network.buffer_bytes;
     let simulator = Simulator::in_network(scenario, trace, topology, capacity, policy)?;
-    Ok(run(simulator.managed(aqm, scenario)?, &Records::default()))
+    Ok(run(simulator.with_aqm(aqm, scenario)?, &Records::default()))
 }
 
 fn run<T: Topology>(

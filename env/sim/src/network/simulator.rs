@@ -8,7 +8,7 @@ use super::base::BaseTime;
 use super::ingress::IngressSampling;
 use super::observer::Observer;
 use super::outcome::{Outcome, SwitchRow};
-use super::pauses::{Pauses, manage_memory};
+use super::pauses::{Pauses, enable_lossless};
 use super::recorders::Recorders;
 use super::window::Window;
 use crate::engine::Engine;
@@ -152,7 +152,7 @@ impl PolicySpec {
         let policy = self.build(scenario)?;
         let capacity = self.capacity(scenario);
         let simulator = Simulator::with_capacity(scenario, trace, policy, capacity)?;
-        Ok(simulator.managed(self.aqm(), scenario)?)
+        Ok(simulator.with_aqm(self.aqm(), scenario)?)
     }
 
     /// Creates a simulation of `trace` in the leaf-spine network of a scenario, with an instance of
@@ -195,7 +195,7 @@ impl PolicySpec {
         let capacity = |at: &Scenario| self.capacity(at);
         let policy = |_, at: &Scenario| self.build(at);
         let simulator = Simulator::in_network(scenario, trace, topology, capacity, policy)?;
-        Ok(simulator.managed(self.aqm(), scenario)?)
+        Ok(simulator.with_aqm(self.aqm(), scenario)?)
     }
 }
 
@@ -244,8 +244,9 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
         let port_links = PortLinks::of(&topology, switches.as_ref().len());
         let mut pauses = Pauses::new(scenario);
         for switch in switches.as_mut() {
-            let managed = manage_memory(scenario, &topology, switch, &engine.links, trace.seed)?;
-            pauses.active |= managed;
+            let is_lossless =
+                enable_lossless(scenario, &topology, switch, &engine.links, trace.seed)?;
+            pauses.active |= is_lossless;
         }
         let hosts = Hosts::new(scenario, settings, trace, topology)?;
         hosts.schedule_next_start(&mut engine);
@@ -283,7 +284,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
     ///
     /// # Errors
     /// When the parameters do not fit the scenario or each other.
-    pub fn managed(
+    pub fn with_aqm(
         mut self,
         aqm: Option<&AqmSpec>,
         scenario: &Scenario,
@@ -301,7 +302,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
                     });
                 }
                 let at = topology.scenario_at(scenario, switch.id());
-                switch.manage(aqm.build(&at, switch.id(), switch.ports())?);
+                switch.set_aqm(aqm.build(&at, switch.id(), switch.ports())?);
             }
         }
         let mut switches = self.switches.as_ref().iter();
@@ -434,24 +435,24 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// time, whichever comes first.
     pub fn advance(&mut self) -> StopReason {
         let started = Instant::now();
-        let pause = match self.pauses.active {
+        let stop = match self.pauses.active {
             true => self.run_events::<true>(),
             false => self.run_events::<false>(),
         };
         self.wall += started.elapsed();
-        pause
+        stop
     }
 
-    /// As [`advance`](Simulator::advance). `PAUSES` is true if switches manage memory and pause
-    /// their neighbours. Everything that this needs has a code path of its own, so that the common
+    /// As [`advance`](Simulator::advance). `LOSSLESS` is true if switches pause their
+    /// neighbours. Everything that this needs has a code path of its own, so that the common
     /// path has no trace of it.
     #[inline(always)]
-    fn run_events<const PAUSES: bool>(&mut self) -> StopReason {
+    fn run_events<const LOSSLESS: bool>(&mut self) -> StopReason {
         loop {
             if self.hosts.finished() {
                 break StopReason::Finished;
             }
-            if !self.run_event::<PAUSES>() || self.stuck().is_some() {
+            if !self.run_event::<LOSSLESS>() || self.stuck().is_some() {
                 break StopReason::TimeLimit;
             }
             let at = match T::IS_FABRIC {
@@ -479,14 +480,14 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
 
     /// Runs to the end and reports.
     ///
-    /// A policy that pauses for decisions keeps its current settings.
+    /// A policy that waits for decisions keeps its current settings.
     pub fn run(&mut self) -> Outcome {
         while !matches!(self.advance(), StopReason::Finished | StopReason::TimeLimit) {}
         self.outcome()
     }
 
     #[inline(always)]
-    fn run_event<const PAUSES: bool>(&mut self) -> bool {
+    fn run_event<const LOSSLESS: bool>(&mut self) -> bool {
         let due = self.engine.events.next();
         if due.time() > self.time_limit {
             return false;
@@ -495,7 +496,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         self.engine.now = due.time();
         self.observer
             .before_event(due.time(), self.switches.as_ref());
-        self.dispatch::<PAUSES>(self.engine.events.source(due));
+        self.dispatch::<LOSSLESS>(self.engine.events.source(due));
         debug_assert!(
             self.check_invariants().is_ok(),
             "{:?}",
@@ -506,56 +507,56 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
 
     /// Each source has its own copy of the code, so that the compiler knows which queue is used.
     #[inline(always)]
-    fn dispatch<const PAUSES: bool>(&mut self, at: u8) {
+    fn dispatch<const LOSSLESS: bool>(&mut self, at: u8) {
         if T::IS_FABRIC {
-            return self.dispatch_in_fabric::<PAUSES>(at);
+            return self.dispatch_in_fabric::<LOSSLESS>(at);
         }
         match at {
-            source::FREE => self.port_is_free::<PAUSES>(source::FREE),
-            source::FREE_OF_ACK => self.port_is_free::<PAUSES>(source::FREE_OF_ACK),
-            source::ARRIVAL => self.packet_arrives::<PAUSES>(source::ARRIVAL),
-            source::ARRIVAL_OF_ACK => self.packet_arrives::<PAUSES>(source::ARRIVAL_OF_ACK),
-            source::NEXT => self.host_goes_on::<PAUSES>(source::NEXT),
-            source::NEXT_OF_ACK => self.host_goes_on::<PAUSES>(source::NEXT_OF_ACK),
+            source::FREE => self.port_is_free::<LOSSLESS>(source::FREE),
+            source::FREE_OF_ACK => self.port_is_free::<LOSSLESS>(source::FREE_OF_ACK),
+            source::ARRIVAL => self.packet_arrives::<LOSSLESS>(source::ARRIVAL),
+            source::ARRIVAL_OF_ACK => self.packet_arrives::<LOSSLESS>(source::ARRIVAL_OF_ACK),
+            source::NEXT => self.host_goes_on::<LOSSLESS>(source::NEXT),
+            source::NEXT_OF_ACK => self.host_goes_on::<LOSSLESS>(source::NEXT_OF_ACK),
             _ => self.on_irregular(),
         }
     }
 
     #[inline(always)]
-    fn dispatch_in_fabric<const PAUSES: bool>(&mut self, at: u8) {
+    fn dispatch_in_fabric<const LOSSLESS: bool>(&mut self, at: u8) {
         match at {
             fabric::source::HEAP => self.on_irregular(),
             at if at < fabric::source::REACH => {
                 let event = self.engine.events.take(at);
-                self.on_sent::<PAUSES>(event);
+                self.on_sent::<LOSSLESS>(event);
             }
             at => {
                 let event = self.engine.events.take(at);
-                self.on_arrival::<PAUSES>(event);
+                self.on_arrival::<LOSSLESS>(event);
             }
         }
     }
 
     #[inline(always)]
-    fn port_is_free<const PAUSES: bool>(&mut self, queue: u8) {
+    fn port_is_free<const LOSSLESS: bool>(&mut self, queue: u8) {
         let event = self.engine.events.take(queue);
-        self.on_sent::<PAUSES>(event);
+        self.on_sent::<LOSSLESS>(event);
     }
 
     #[inline(always)]
-    fn packet_arrives<const PAUSES: bool>(&mut self, queue: u8) {
+    fn packet_arrives<const LOSSLESS: bool>(&mut self, queue: u8) {
         let event = self.engine.events.take(queue);
-        self.on_arrival::<PAUSES>(event);
+        self.on_arrival::<LOSSLESS>(event);
     }
 
     #[inline(always)]
-    fn host_goes_on<const PAUSES: bool>(&mut self, queue: u8) {
+    fn host_goes_on<const LOSSLESS: bool>(&mut self, queue: u8) {
         if self.fair_hosts {
             let event = self.engine.events.take(queue);
             self.hosts.line_is_free(event.sender, &mut self.engine);
         } else {
             let event = self.engine.events.take_arrival(queue);
-            self.on_arrival::<PAUSES>(event);
+            self.on_arrival::<LOSSLESS>(event);
         }
     }
 
@@ -608,38 +609,38 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Handles the arrival of a packet's last bit at a switch; in a network of several, at a switch
     /// or a host.
     #[inline(always)]
-    fn on_arrival<const PAUSES: bool>(&mut self, event: PacketEvent) {
-        match PAUSES {
-            true => self.on_arrival_with_pauses(event),
+    fn on_arrival<const LOSSLESS: bool>(&mut self, event: PacketEvent) {
+        match LOSSLESS {
+            true => self.on_arrival_lossless(event),
             false => self.arrive::<false>(event),
         }
     }
 
-    /// As [`on_arrival`](Self::on_arrival); `PAUSES` is true if switches may manage their memory.
+    /// As [`on_arrival`](Self::on_arrival); `LOSSLESS` is true if switches may pause neighbours.
     #[inline(always)]
-    pub(super) fn arrive<const PAUSES: bool>(&mut self, event: PacketEvent) {
+    pub(super) fn arrive<const LOSSLESS: bool>(&mut self, event: PacketEvent) {
         let id = event.packet;
         if !T::IS_FABRIC {
             self.hosts.nics().follow(event, &mut self.engine);
-            return self.admit::<PAUSES>(SwitchId(0), id);
+            return self.admit::<LOSSLESS>(SwitchId(0), id);
         }
         let Some(from) = event.sending_switch() else {
             let switch = self.hosts.attachment(event.sender).switch;
-            return self.admit::<PAUSES>(switch, id);
+            return self.admit::<LOSSLESS>(switch, id);
         };
         match event.receiving_switch() {
             Some(to) => {
                 let came = T::POOLS_SPINES.then(|| (from, self.port_of(from, id)));
                 let queue = self.hosts.queue_at(to, came, &self.engine.packets[id]);
                 self.engine.packets[id].queue = queue;
-                self.admit::<PAUSES>(to, id);
+                self.admit::<LOSSLESS>(to, id);
             }
             None => self.hosts.receive(id, &mut self.engine, &mut self.observer),
         }
     }
 
     #[inline(always)]
-    fn admit<const PAUSES: bool>(&mut self, at: SwitchId, id: PacketId) {
+    fn admit<const LOSSLESS: bool>(&mut self, at: SwitchId, id: PacketId) {
         if T::IS_FABRIC {
             self.touched = at;
         }
@@ -647,16 +648,16 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let now = self.engine.now.at(switch.clock_offset());
         let (packets, observer) = (&mut self.engine.packets, &mut self.observer);
         observer.crossing(at, now, || self.hosts.crossing(&packets[id]));
-        let admission = match PAUSES {
+        let admission = match LOSSLESS {
             true => switch.arrive(packets, id, now, observer),
-            false => switch.arrive_unmanaged(packets, id, now, observer),
+            false => switch.arrive_lossy(packets, id, now, observer),
         };
         match admission {
             Admission::Served => self.serve(at, id),
             Admission::Queued => {}
             Admission::Lost(_) => self.dispose(id),
         }
-        if PAUSES {
+        if LOSSLESS {
             self.send_frames(at);
         }
         if self.loses_enqueued {
@@ -695,16 +696,16 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// switches, also from the interface of a host. One propagation delay later it reaches the far
     /// end. With a single switch that is a host, and the time is then on the host's clock.
     #[inline(always)]
-    fn on_sent<const PAUSES: bool>(&mut self, event: PacketEvent) {
-        match PAUSES {
-            true => self.on_sent_with_pauses(event),
+    fn on_sent<const LOSSLESS: bool>(&mut self, event: PacketEvent) {
+        match LOSSLESS {
+            true => self.on_sent_lossless(event),
             false => self.leave::<false>(event),
         }
     }
 
-    /// As [`on_sent`](Self::on_sent); `PAUSES` is true if switches may manage their memory.
+    /// As [`on_sent`](Self::on_sent); `LOSSLESS` is true if switches may pause neighbours.
     #[inline(always)]
-    pub(super) fn leave<const PAUSES: bool>(&mut self, event: PacketEvent) {
+    pub(super) fn leave<const LOSSLESS: bool>(&mut self, event: PacketEvent) {
         let id = event.packet;
         let engine = &mut self.engine;
         let at = match event.sending_switch() {
@@ -720,21 +721,21 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let switch = &mut self.switches.as_mut()[at.index()];
         let now = engine.now.at(switch.clock_offset());
         let (packets, observer) = (&mut engine.packets, &mut self.observer);
-        let next = match PAUSES {
+        let next = match LOSSLESS {
             true => switch.sent(packets, id, now, observer),
-            false => switch.sent_unmanaged(packets, id, now, observer),
+            false => switch.sent_lossy(packets, id, now, observer),
         };
         if let Some(next) = next {
             self.serve(at, next);
         }
-        if PAUSES {
+        if LOSSLESS {
             self.send_frames(at);
         }
         if self.loses_enqueued {
             self.dispose_of_lost(at);
         }
         if !T::IS_FABRIC {
-            if PAUSES && self.engine.packets[id].kind == PacketKind::Pause {
+            if LOSSLESS && self.engine.packets[id].kind == PacketKind::Pause {
                 return self.pause_reaches_host(id);
             }
             self.hosts.receive(id, &mut self.engine, &mut self.observer);

@@ -276,7 +276,7 @@ impl<P: Policy> Switch<P> {
     /// would have to push others out. `spared` is the policy's statement about the packet's loss.
     #[cold]
     #[inline(never)]
-    pub(super) fn manage_arrival(
+    pub(super) fn aqm_on_arrival(
         &mut self,
         packets: &PacketStore,
         id: PacketId,
@@ -313,7 +313,7 @@ impl<P: Policy> Switch<P> {
     /// Reports that a queue is about to get shorter.
     #[cold]
     #[inline(never)]
-    pub(super) fn manage_change(&mut self, queue: usize, now: Time) {
+    pub(super) fn aqm_on_change(&mut self, queue: usize, now: Time) {
         let length = self.buffer.queue(queue);
         if let Some(aqm) = &mut self.aqm {
             each!(&mut aqm.discipline, d => d.on_change(queue, length, now));
@@ -323,7 +323,7 @@ impl<P: Policy> Switch<P> {
     /// Reports that a packet has left or was removed, and its queue is shorter.
     #[cold]
     #[inline(never)]
-    pub(super) fn manage_departure(&mut self, queue: usize, now: Time) {
+    pub(super) fn aqm_on_departure(&mut self, queue: usize, now: Time) {
         let length = self.buffer.queue(queue);
         if let Some(aqm) = &mut self.aqm
             && length == 0
@@ -335,7 +335,7 @@ impl<P: Policy> Switch<P> {
     /// Reports that a packet was lost.
     #[cold]
     #[inline(never)]
-    pub(super) fn manage_loss(&mut self, packet: PacketView, loss: Loss, now: Time) {
+    pub(super) fn aqm_on_loss(&mut self, packet: PacketView, loss: Loss, now: Time) {
         if let Some(aqm) = &mut self.aqm {
             each!(&mut aqm.discipline, d => d.on_loss(packet, loss, now));
         }
@@ -343,7 +343,7 @@ impl<P: Policy> Switch<P> {
 
     /// Reports that a packet was enqueued.
     #[inline]
-    pub(super) fn manage_enqueued(&mut self, id: PacketId, packet: PacketView, now: Time) {
+    pub(super) fn aqm_on_enqueued(&mut self, id: PacketId, packet: PacketView, now: Time) {
         if let Some(aqm) = &mut self.aqm
             && aqm.drops_at_head()
         {
@@ -355,7 +355,7 @@ impl<P: Policy> Switch<P> {
     /// Reports an arrival that is served at once, without waiting.
     #[cold]
     #[inline(never)]
-    pub(super) fn manage_service<O: SwitchObserver>(
+    pub(super) fn aqm_on_service<O: SwitchObserver>(
         &mut self,
         packet: PacketView,
         now: Time,
@@ -379,7 +379,7 @@ impl<P: Policy> Switch<P> {
     /// queue.
     #[cold]
     #[inline(never)]
-    pub(super) fn manage_next<O: SwitchObserver>(
+    pub(super) fn aqm_next<O: SwitchObserver>(
         &mut self,
         packets: &mut PacketStore,
         mut next: PacketId,
@@ -514,7 +514,7 @@ mod tests {
             let policy = Pushing::default();
             let mut switch = Switch::new(id, clock_offset, &settings, policy).unwrap();
             let spec = AqmSpec::parse(aqm).unwrap().unwrap();
-            switch.manage(spec.build(&scenario, id, 1).unwrap());
+            switch.set_aqm(spec.build(&scenario, id, 1).unwrap());
             let mut packets = PacketStore::default();
             packets.link_both_ways();
             Bench {

@@ -112,8 +112,8 @@ impl LowLevelPolicy {
 
     /// Returns the heuristic with another queue management behind it, or none.
     #[must_use]
-    pub fn managed_by(&self, aqm: Option<AqmSpec>) -> LowLevelPolicy {
-        LowLevelPolicy(self.0.clone().managed_by(aqm))
+    pub fn with_aqm(&self, aqm: Option<AqmSpec>) -> LowLevelPolicy {
+        LowLevelPolicy(self.0.clone().with_aqm(aqm))
     }
 
     /// Returns true if the control sets early drop in addition to α.
@@ -126,9 +126,9 @@ impl LowLevelPolicy {
         self.0.aqm().and_then(AqmSpec::gaps)
     }
 
-    /// Returns true if the policy manages the memory of a switch with lossless packets. The control
+    /// Returns true if the policy has the thresholds of a lossless switch. The control
     /// then sets one factor for egress queues and one for ingress queues.
-    pub fn manages_memory(&self) -> bool {
+    pub fn is_lossless(&self) -> bool {
         let name = self.0.name();
         let mut named = catalogue()
             .iter()
@@ -299,8 +299,8 @@ mod tests {
         assert!(error.to_string().contains(names), "{error}");
     }
 
-    /// The exceptions are Dynamic Threshold, which the control implements itself, and the policies that
-    /// manage memory, whose factors the switch keeps.
+    /// The exceptions are Dynamic Threshold, which the control implements itself, and the policies of
+    /// lossless switches, which keep the factors.
     #[test]
     fn exactly_the_base_policies_let_their_alpha_be_set() {
         let scenario = Scenario::default();
@@ -309,9 +309,9 @@ mod tests {
             let mut policy = PolicySpec::named(name).build(&scenario).unwrap();
             let expected = name
                 .parse::<LowLevelPolicy>()
-                .is_ok_and(|named| !named.is_default() && !named.manages_memory());
+                .is_ok_and(|named| !named.is_default() && !named.is_lossless());
             assert_eq!(
-                policy.memory().is_some(),
+                policy.lossless_thresholds().is_some(),
                 name.starts_with("sonic") || name == "reverie"
             );
             let queues = scenario.port_count();

@@ -244,16 +244,16 @@ impl<P: Policy> Switch<P> {
     ) -> Option<PacketId> {
         let mut id = self.next_of_port(packets, port)?;
         if self.aqm.is_some() {
-            id = self.manage_next(packets, id, now, observer)?;
+            id = self.aqm_next(packets, id, now, observer)?;
         }
         let packet = self.packet_view(&packets[id]);
         if self.aqm.is_some() {
-            self.manage_change(packet.queue, now);
+            self.aqm_on_change(packet.queue, now);
         }
         self.buffer.release(packet.queue, packet.bytes, now);
         self.ask(now, |policy, view| policy.on_departure(view, packet));
         if self.aqm.is_some() {
-            self.manage_departure(packet.queue, now);
+            self.aqm_on_departure(packet.queue, now);
         }
         if self.meters.is_some() {
             self.stamp(packets, id, now);

@@ -1,4 +1,4 @@
-//! Memory management of a switch with lossless packets: Reverie (NSDI 2024), and Dynamic Threshold as
+//! Memory management unit (MMU) of a lossless switch: Reverie (NSDI 2024), and Dynamic Threshold as
 //! the operating system SONiC configures it.
 //!
 //! A packet is stored once and counted several times: at the port by which it came (ingress), at the
@@ -62,9 +62,9 @@ impl Sharing {
     }
 }
 
-/// A policy's settings of memory management.
+/// A policy's settings of the thresholds in a lossless switch.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Management {
+pub struct LosslessThresholds {
     /// The rule for thresholds.
     pub sharing: Sharing,
     /// α of ingress queues of lossless packets.
@@ -220,7 +220,7 @@ enum Booking {
 #[derive(Clone, Debug)]
 pub(crate) struct Mmu {
     id: SwitchId,
-    management: Management,
+    thresholds: LosslessThresholds,
     limits: Limits,
     as_ns3: bool,
     guard: bool,
@@ -254,7 +254,7 @@ impl Mmu {
     /// are those of its ports.
     pub(crate) fn new(
         id: SwitchId,
-        management: Management,
+        thresholds: LosslessThresholds,
         scenario: &Scenario,
         capacity: u64,
         rates: &[Rate],
@@ -269,10 +269,10 @@ impl Mmu {
                 scenario.base_rtt(),
             )
         };
-        let alphas = [management.alpha_ingress, management.alpha_egress];
+        let alphas = [thresholds.alpha_ingress, thresholds.alpha_egress];
         Mmu {
             id,
-            management,
+            thresholds,
             limits: Limits::new(scenario, capacity, rates),
             as_ns3: scenario.lossless.rules == LosslessRules::Ns3,
             guard: scenario.lossless.pool_guard,
@@ -321,7 +321,7 @@ impl Mmu {
             ));
         }
         // The published code compares the length with the packet.
-        let alpha = self.management.alpha_egress;
+        let alpha = self.thresholds.alpha_egress;
         let reach = if self.is_reverie() { pool } else { lossy_pool };
         let too_low = |packet: &u64| self.as_ns3 && alpha * (reach as f64) < *packet as f64;
         let packet = lossy.filter(too_low)?;
@@ -342,7 +342,7 @@ impl Mmu {
     }
 
     fn is_reverie(&self) -> bool {
-        matches!(self.management.sharing, Sharing::Reverie { .. })
+        matches!(self.thresholds.sharing, Sharing::Reverie { .. })
     }
 
     /// Returns `α (pool - used)`, not below zero.
@@ -362,7 +362,7 @@ impl Mmu {
         let alpha = self.alphas[0][ingress];
         let length = self.ingress[ingress].bytes;
         let side = &mut self.at_ingress;
-        let threshold = match self.management.sharing {
+        let threshold = match self.thresholds.sharing {
             Sharing::Sonic => Mmu::dynamic(alpha, self.limits.pool, pool_used),
             Sharing::SonicAbm => {
                 let alpha = if unscheduled {
@@ -394,7 +394,7 @@ impl Mmu {
         let side = &mut self.at_egress;
         let [pool, _] = self.limits.egress;
         let [used, _] = self.stored;
-        let threshold = match self.management.sharing {
+        let threshold = match self.thresholds.sharing {
             Sharing::Sonic => Mmu::dynamic(alpha, pool, used),
             Sharing::SonicAbm => {
                 let alpha = if unscheduled {
@@ -564,7 +564,7 @@ impl Mmu {
         self.headroom -= freed;
         self.at_ingress.drain(place, packet.bytes, now);
         self.at_egress.drain(packet.queue, packet.bytes, now);
-        if let Sharing::Reverie { gamma } = self.management.sharing {
+        if let Sharing::Reverie { gamma } = self.thresholds.sharing {
             let (side, queue, length) = match lossless {
                 true => (&mut self.at_ingress, place, ingress.bytes),
                 false => (
@@ -651,7 +651,7 @@ impl Mmu {
     pub(crate) fn threshold(&self, buffer: &SharedBuffer, queue: usize) -> Option<u64> {
         let pool_used = buffer.occupancy() - self.headroom;
         let alpha = self.alphas[1][queue];
-        let threshold = match self.management.sharing {
+        let threshold = match self.thresholds.sharing {
             _ if self.is_lossless(queue) => return None,
             Sharing::Reverie { .. } => {
                 let threshold = Mmu::dynamic(alpha, self.limits.pool, pool_used);
@@ -694,7 +694,7 @@ impl Mmu {
             let dynamic = Mmu::dynamic(self.alphas[0][place], self.limits.pool, pool_used);
             let filtered = self.at_ingress.filtered(place);
             let length = ingress.bytes as f64;
-            let (compared_bytes, threshold_bytes) = match self.management.sharing {
+            let (compared_bytes, threshold_bytes) = match self.thresholds.sharing {
                 Sharing::Sonic => (length, dynamic),
                 Sharing::SonicAbm if ingress.bytes == 0 => (length, dynamic),
                 Sharing::SonicAbm => (length, self.at_ingress.threshold(place)),

@@ -49,7 +49,7 @@ pub use st::StaticThreshold;
 pub use tdt::{TrafficAwareConfig, TrafficAwareThreshold, TrafficState};
 
 use super::SharedBuffer;
-use super::mmu::Management;
+use super::mmu::LosslessThresholds;
 use crate::units::{Rate, Time};
 
 /// Switch state that a policy may read.
@@ -165,9 +165,9 @@ pub trait Policy {
         false
     }
 
-    /// Returns the memory management, for a policy that also counts packets by the port by which they
+    /// Returns the thresholds of a lossless switch, which also counts packets by the port by which they
     /// came. The policy is then informed of packets, but not asked.
-    fn memory(&self) -> Option<Management> {
+    fn lossless_thresholds(&self) -> Option<LosslessThresholds> {
         None
     }
 
@@ -329,8 +329,8 @@ impl Policy for AnyPolicy {
         each_policy!(self, policy => policy.decision_due())
     }
 
-    fn memory(&self) -> Option<Management> {
-        each_policy!(self, policy => policy.memory())
+    fn lossless_thresholds(&self) -> Option<LosslessThresholds> {
+        each_policy!(self, policy => policy.lossless_thresholds())
     }
 
     fn threshold(&self, view: View<'_>, queue: usize) -> Option<u64> {

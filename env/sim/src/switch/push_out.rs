@@ -148,11 +148,11 @@ impl<P: Policy> Switch<P> {
         self.ports[packet.port].length -= 1;
         self.counters.pushed_out += 1;
         if self.aqm.is_some() {
-            self.manage_change(packet.queue, now);
+            self.aqm_on_change(packet.queue, now);
         }
         self.buffer.release(packet.queue, packet.bytes, now);
         if self.aqm.is_some() {
-            self.manage_departure(packet.queue, now);
+            self.aqm_on_departure(packet.queue, now);
         }
         self.lose(&packets[id], Loss::PushedOut, now, observer);
         if let Some(push_out) = &mut self.push_out {

@@ -269,7 +269,7 @@ impl PolicySpec {
     }
 
     /// Returns the policy with another queue management, or none.
-    pub fn managed_by(mut self, aqm: Option<AqmSpec>) -> PolicySpec {
+    pub fn with_aqm(mut self, aqm: Option<AqmSpec>) -> PolicySpec {
         self.aqm = aqm;
         self
     }
@@ -337,7 +337,7 @@ impl PolicySpec {
         let arguments = Arguments::of(self.definition.info.parameters, self.given.values());
         let built = (self.definition.build)(&arguments, scenario);
         let built = built.and_then(|policy| self.with_queue_alpha(policy, &arguments, scenario));
-        let built = built.and_then(|policy| match policy.memory() {
+        let built = built.and_then(|policy| match policy.lossless_thresholds() {
             None if scenario.has_lossless() => Err(format!(
                 "it has no thresholds at the ingress, which lossless_priorities {} need; must be dt or \
                  sonic (Dynamic Threshold at both sides), sonic-abm or reverie",

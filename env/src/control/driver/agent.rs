@@ -1,7 +1,7 @@
 //! State of the control for one switch.
 
 use super::reward::{IntervalReward, RewardScale};
-use super::{ControlOptions, SimError, set_memory_alphas};
+use super::{ControlOptions, SimError, set_lossless_alphas};
 use crate::control::observation::{Observation, ObservationScale};
 use crate::control::privileged::Scale;
 use crate::control::{ActionSet, CodeUnits, action_level, cell_centre};
@@ -134,7 +134,7 @@ impl Agent {
             ActionSet::AlphaIngress => {
                 let levels = self.pending.iter().zip(&self.pending_second);
                 for (port, levels) in levels.enumerate() {
-                    set_memory_alphas(switch, port, levels);
+                    set_lossless_alphas(switch, port, levels);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! The control loop of a switch that carries packets from outside the simulation.
 
 use super::agent::{Agent, port_rates};
-use super::{ControlOptions, Controller, Reading, low_level_policy, set_memory_alphas};
+use super::{ControlOptions, Controller, Reading, low_level_policy, set_lossless_alphas};
 use crate::control::{ActionSet, INITIAL_LEVEL, SWITCH};
 use bufgym_sim::network::{ExternalSwitch, OneSwitch, SimError};
 use bufgym_sim::scenario::Scenario;
@@ -54,7 +54,7 @@ impl ExternalControl {
             ActionSet::AlphaIngress => {
                 for port in 0..ports {
                     let levels = (&INITIAL_LEVEL, &INITIAL_LEVEL);
-                    set_memory_alphas(switch.switch_mut(), port, levels);
+                    set_lossless_alphas(switch.switch_mut(), port, levels);
                 }
             }
         }

@@ -1,6 +1,6 @@
-//! A switch under memory management: arrivals, departures and pauses.
+//! A lossless switch, which has lossless and lossy packets: arrivals, departures and pauses.
 
-use super::{Booking, IngressUse, Management, Mmu, PauseFrame};
+use super::{Booking, IngressUse, LosslessThresholds, Mmu, PauseFrame};
 use crate::engine::packet::{PacketId, PacketKind, PacketStore};
 use crate::scenario::Scenario;
 use crate::switch::ecn::Marking;
@@ -9,17 +9,17 @@ use crate::units::{Rate, Time};
 
 /// Set-up and read access.
 impl<P: Policy> Switch<P> {
-    /// Enables memory management by `management`; to be called before the first packet. `at` is the
-    /// scenario as the switch sees it.
-    pub(crate) fn manage_memory(
+    /// Makes the switch lossless; to be called before the first packet. `at` is the scenario as the
+    /// switch sees it.
+    pub(crate) fn enable_lossless(
         &mut self,
-        management: Management,
+        thresholds: LosslessThresholds,
         at: &Scenario,
         rates: &[Rate],
         seed: u64,
     ) {
         let capacity = self.buffer.capacity();
-        let mmu = Mmu::new(self.id, management, at, capacity, rates);
+        let mmu = Mmu::new(self.id, thresholds, at, capacity, rates);
         self.mmu = Some(Box::new(mmu));
         if let Some(marking) = Marking::at_dequeue(at, seed, self.id, rates) {
             self.marking = marking;
@@ -27,18 +27,18 @@ impl<P: Policy> Switch<P> {
     }
 
     /// Sets the control factors of a port: that of its ingress queues of lossless packets, and that of
-    /// its egress queues of lossy ones. Has no effect without memory management.
+    /// its egress queues of lossy ones. Has no effect unless the switch is lossless.
     ///
     /// # Panics
     /// When there is no such port.
-    pub fn set_memory_alphas(&mut self, port: usize, ingress: f64, egress: f64) {
+    pub fn set_lossless_alphas(&mut self, port: usize, ingress: f64, egress: f64) {
         if let Some(mmu) = &mut self.mmu {
             mmu.set_alphas(port, [ingress, egress]);
         }
     }
 
     /// Returns the use of a port's ingress by lossless packets at `now`, on the clock of the switch.
-    /// Zero without memory management.
+    /// Zero unless the switch is lossless.
     ///
     /// # Panics
     /// When there is no such port.
@@ -47,7 +47,7 @@ impl<P: Policy> Switch<P> {
         mmu.map_or_else(IngressUse::default, |mmu| mmu.ingress_at(port, now))
     }
 
-    /// Returns the memory management, if the switch has one.
+    /// Returns the memory management unit of a lossless switch.
     pub(crate) fn mmu(&self) -> Option<&Mmu> {
         self.mmu.as_deref()
     }
@@ -63,7 +63,7 @@ impl<P: Policy> Switch<P> {
     /// As [`arrive`](Switch::arrive). The order of checks is that of the paper: the pool and the headroom
     /// at the ingress, then the egress. A packet that fails one changes no counter.
     #[inline(never)]
-    pub(in crate::switch) fn arrive_managed<O: SwitchObserver>(
+    pub(in crate::switch) fn arrive_lossless<O: SwitchObserver>(
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
@@ -93,7 +93,7 @@ impl<P: Policy> Switch<P> {
         self.buffer.store(packet.queue, packet.bytes, now);
         self.ask(now, |policy, view| policy.on_enqueue(view, packet));
         observer.enqueued(self.id, self.view(now), packet);
-        // As in a switch without memory management, the port's turn does not move on.
+        // As in a lossy switch, the port's turn does not move on.
         if !self.ports[packet.port].sending && !self.is_blocked(packet.queue) {
             self.begin_service(packets, packet.port, id, now);
             observer.served(id, now, false);
@@ -107,7 +107,7 @@ impl<P: Policy> Switch<P> {
 
     /// As [`sent`](Switch::sent).
     #[inline(never)]
-    pub(in crate::switch) fn sent_managed<O: SwitchObserver>(
+    pub(in crate::switch) fn sent_lossless<O: SwitchObserver>(
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
@@ -123,7 +123,7 @@ impl<P: Policy> Switch<P> {
                 seen.bytes = u64::from(self.counted_bytes(&packet));
             }
             if self.outside_buffer == 0 {
-                self.release_managed(packets.ingress_port(id), seen, now);
+                self.release_lossless(packets.ingress_port(id), seen, now);
             }
             self.ask(now, |policy, view| policy.on_departure(view, seen));
             observer.departed(self.id, self.view(now), seen);
@@ -131,14 +131,14 @@ impl<P: Policy> Switch<P> {
             self.counters.forwarded += 1;
         }
         self.ports[port].sending = false;
-        let next = self.begin_managed(packets, port, now)?;
+        let next = self.begin_lossless(packets, port, now)?;
         if !packets[next].flags.is_control() {
             observer.served(next, now, true);
         }
         Some(next)
     }
 
-    fn release_managed(&mut self, ingress_port: usize, packet: PacketView, now: Time) {
+    fn release_lossless(&mut self, ingress_port: usize, packet: PacketView, now: Time) {
         self.buffer.release(packet.queue, packet.bytes, now);
         if let Some(mmu) = &mut self.mmu {
             mmu.unbook(&self.buffer, ingress_port, packet, now);
@@ -146,7 +146,7 @@ impl<P: Policy> Switch<P> {
     }
 
     /// Makes an idle port begin to send the next packet, if any may be sent.
-    fn begin_managed(
+    fn begin_lossless(
         &mut self,
         packets: &mut PacketStore,
         port: usize,
@@ -170,7 +170,7 @@ impl<P: Policy> Switch<P> {
         self.mark_at_dequeue(&mut packets[id]);
         if self.outside_buffer > 0 {
             let seen = self.packet_view(&packets[id]);
-            self.release_managed(packets.ingress_port(id), seen, now);
+            self.release_lossless(packets.ingress_port(id), seen, now);
         }
         if self.meters.is_some() {
             self.stamp(packets, id, now);
@@ -238,7 +238,7 @@ impl<P: Policy> Switch<P> {
             self.ports[port].length -= 1;
             let seen = self.packet_view(&packets[id]);
             let ingress_port = packets.ingress_port(id);
-            self.release_managed(ingress_port, seen, now);
+            self.release_lossless(ingress_port, seen, now);
             self.lose(&packets[id], Loss::Head, now, observer);
             if let Some(mmu) = &mut self.mmu {
                 mmu.count_loss(ingress_port, seen, now);
@@ -308,7 +308,7 @@ impl<P: Policy> Switch<P> {
         if pauses || self.ports[port].sending {
             return None;
         }
-        let next = self.begin_managed(packets, port, now)?;
+        let next = self.begin_lossless(packets, port, now)?;
         observer.served(next, now, true);
         Some(next)
     }

@@ -54,16 +54,16 @@ impl Bench {
             scenario.set(change).unwrap();
         }
         scenario.validate().unwrap();
-        let management = Management {
+        let thresholds = LosslessThresholds {
             sharing,
             alpha_ingress: alphas[0],
             alpha_egress: alphas[1],
         };
         let settings = SwitchSettings::new(&scenario, 2, scenario.network.buffer_bytes);
         let clock_offset = ClockOffset::of(Time::ZERO);
-        let policy = LosslessPolicy(management);
+        let policy = LosslessPolicy(thresholds);
         let mut switch = Switch::new(SwitchId(0), clock_offset, &settings, policy).unwrap();
-        switch.manage_memory(management, &scenario, &[RATE; 2], 1);
+        switch.enable_lossless(thresholds, &scenario, &[RATE; 2], 1);
         Bench {
             switch,
             packets: PacketStore::default(),

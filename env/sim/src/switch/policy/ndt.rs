@@ -7,7 +7,7 @@ pub use action::{ALPHAS, INITIAL_INDEX, INITIAL_LEVEL, action_index, action_leve
 
 use serde::{Deserialize, Serialize};
 
-use super::{AnyPolicy, Loss, Management, PacketView, Policy, Verdict, View};
+use super::{AnyPolicy, Loss, LosslessThresholds, PacketView, Policy, Verdict, View};
 use crate::convert::floor_u64;
 
 /// Rule for when a decision of the control loop is due.
@@ -140,8 +140,12 @@ impl ControlledThreshold {
 
     /// Sets the α of every queue of the heuristic to that of its port.
     fn set_heuristic_alphas(&mut self) {
-        // The switch keeps those of memory management, see `Switch::set_memory_alphas`.
-        let Some(heuristic) = self.heuristic.as_mut().filter(|low| low.memory().is_none()) else {
+        // A lossless switch keeps them, see `Switch::set_lossless_alphas`.
+        let Some(heuristic) = self
+            .heuristic
+            .as_mut()
+            .filter(|low| low.lossless_thresholds().is_none())
+        else {
             return;
         };
         for (port, &index) in self.indices.iter().enumerate() {
@@ -318,8 +322,8 @@ impl Policy for ControlledThreshold {
         self.heuristic.as_mut()?.expel(view)
     }
 
-    fn memory(&self) -> Option<Management> {
-        self.heuristic.as_ref()?.memory()
+    fn lossless_thresholds(&self) -> Option<LosslessThresholds> {
+        self.heuristic.as_ref()?.lossless_thresholds()
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use super::{
     Bound, Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo, Scale,
     Search, SearchRange, Verdict, View,
 };
-use crate::switch::mmu::{Management, Sharing};
+use crate::switch::mmu::{LosslessThresholds, Sharing};
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {
@@ -18,7 +18,7 @@ pub(super) static DEFINITION: Definition = Definition {
         parameters: &[ALPHA_INGRESS, ALPHA_EGRESS],
     },
     build: |arguments, _| {
-        Ok(LosslessPolicy(Management {
+        Ok(LosslessPolicy(LosslessThresholds {
             sharing: Sharing::Sonic,
             alpha_ingress: arguments.value(ALPHA_INGRESS.name),
             alpha_egress: arguments.value(ALPHA_EGRESS.name),
@@ -38,7 +38,7 @@ pub(super) static WITH_ABM: Definition = Definition {
         parameters: &[ALPHA_INGRESS, ALPHA_EGRESS],
     },
     build: |arguments, _| {
-        Ok(LosslessPolicy(Management {
+        Ok(LosslessPolicy(LosslessThresholds {
             sharing: Sharing::SonicAbm,
             alpha_ingress: arguments.value(ALPHA_INGRESS.name),
             alpha_egress: arguments.value(ALPHA_EGRESS.name),
@@ -74,7 +74,7 @@ pub(super) static REVERIE: Definition = Definition {
         ],
     },
     build: |arguments, _| {
-        Ok(LosslessPolicy(Management {
+        Ok(LosslessPolicy(LosslessThresholds {
             sharing: Sharing::Reverie {
                 gamma: arguments.value("gamma"),
             },
@@ -101,15 +101,15 @@ const ALPHA_EGRESS: ParameterInfo = ParameterInfo {
     meaning: "control factor of egress queues of lossy packets, above 0",
 };
 
-/// A policy that configures the memory management instead of deciding on every packet: the switch then
+/// A policy that configures a lossless switch instead of deciding on every packet: the switch then
 /// counts at ingress and egress.
 #[derive(Clone, Copy, Debug)]
-pub struct LosslessPolicy(pub Management);
+pub struct LosslessPolicy(pub LosslessThresholds);
 
 impl LosslessPolicy {
     /// Returns SONiC's rule with the same α at both sides: Dynamic Threshold for lossless packets.
     pub fn dynamic_threshold(alpha: f64) -> LosslessPolicy {
-        LosslessPolicy(Management {
+        LosslessPolicy(LosslessThresholds {
             sharing: Sharing::Sonic,
             alpha_ingress: alpha,
             alpha_egress: alpha,
@@ -118,12 +118,12 @@ impl LosslessPolicy {
 }
 
 impl Policy for LosslessPolicy {
-    /// Not called: the memory management of the switch decides.
+    /// Not called: the memory management unit of the switch decides.
     fn on_arrival(&mut self, _view: View<'_>, _packet: PacketView) -> Verdict {
         Verdict::Accept
     }
 
-    fn memory(&self) -> Option<Management> {
+    fn lossless_thresholds(&self) -> Option<LosslessThresholds> {
         Some(self.0)
     }
 

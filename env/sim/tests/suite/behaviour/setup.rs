@@ -76,7 +76,7 @@ impl Setup {
         let probe = Probe::new(policy, &scenario);
         Simulator::with_capacity(&scenario, &self.trace, probe, capacity)
             .expect("the set-up is valid")
-            .managed(self.policy.aqm(), &scenario)
+            .with_aqm(self.policy.aqm(), &scenario)
             .expect("the set-up is valid")
     }
 }

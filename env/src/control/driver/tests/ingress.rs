@@ -71,7 +71,7 @@ fn factors_are_those_of_the_policy_from_the_start() {
         let (switch, _) = env.simulator.switch_and_observer(at);
         for port in 0..ports {
             // Levels 4 and 0 are α = 4 and α = 1/4.
-            set_memory_alphas(switch, port, (&4, &0));
+            set_lossless_alphas(switch, port, (&4, &0));
         }
     }
     let action = |ports: usize| [cell_centre(4), cell_centre(0)].repeat(ports);

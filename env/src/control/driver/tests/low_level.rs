@@ -63,7 +63,7 @@ fn named(name: &str) -> LowLevelPolicy {
 
 /// Returns the heuristics with one α per port.
 fn of_egress() -> impl Iterator<Item = LowLevelPolicy> {
-    LowLevelPolicy::all().filter(|low_level| !low_level.manages_memory())
+    LowLevelPolicy::all().filter(|low_level| !low_level.is_lossless())
 }
 
 #[test]

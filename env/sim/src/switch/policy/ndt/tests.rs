@@ -148,7 +148,7 @@ fn over(low_level: &LowLevelPolicy) -> (SharedBuffer, ControlledThreshold) {
 
 /// Returns the heuristics that decide on packets; the others leave that to the switch.
 fn of_egress() -> impl Iterator<Item = LowLevelPolicy> {
-    LowLevelPolicy::all().filter(|low_level| !low_level.manages_memory())
+    LowLevelPolicy::all().filter(|low_level| !low_level.is_lossless())
 }
 
 #[test]
