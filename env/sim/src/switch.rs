@@ -35,8 +35,8 @@ pub use policy::{
 };
 pub use spec::{LABELS, PolicyParseError, PolicySpec, SplitError};
 
-use aqm::{Advice, QueueManagement};
-use ecn::{ArrivalMarking, Marking};
+use aqm::QueueManagement;
+use ecn::{ArrivalMarking, Marker, Marking};
 use egress::DeviceQueues;
 pub(crate) use egress::Meters;
 use mmu::Mmu;
@@ -64,6 +64,17 @@ struct Port {
     turn: u16,
     /// Number of packets that wait.
     length: u32,
+}
+
+/// What decides which packets enter the buffer.
+#[derive(Clone, Debug)]
+enum AdmissionControl {
+    /// The policy. Packets that do not fit are lost.
+    Policy,
+    /// The policy, which removes others for packets that do not fit.
+    PushOut(Box<PushOut>),
+    /// The memory management unit of a lossless switch.
+    Lossless(Box<Mmu>),
 }
 
 /// Counts over a run.
@@ -157,11 +168,12 @@ pub struct Switch<P> {
     /// Packets that wait, without those being serialised, by queue.
     queues: Vec<PacketQueue>,
     scheduling: Scheduling,
-    push_out: Option<Box<PushOut>>,
+    admission: AdmissionControl,
     aqm: Option<Box<QueueManagement>>,
     meters: Option<Box<Meters>>,
     devices: Option<Box<DeviceQueues>>,
-    mmu: Option<Box<Mmu>>,
+    /// True if one of these four is not the simplest: one test for all of them on a packet's path.
+    has_extras: bool,
     buffer: SharedBuffer,
     policy: P,
     counters: SwitchCounters,
@@ -188,6 +200,8 @@ impl<P: Policy> Switch<P> {
             turn: scheduling.first_turn(),
             ..Port::default()
         };
+        let push_out = PushOut::for_policy(&policy, settings.outside_buffer)?;
+        let devices = DeviceQueues::new(settings.device_packets, ports);
         Ok(Switch {
             id,
             clock_offset,
@@ -198,11 +212,11 @@ impl<P: Policy> Switch<P> {
             ports: vec![port; ports],
             queues: vec![PacketQueue::default(); queues],
             scheduling,
-            push_out: PushOut::for_policy(&policy, settings.outside_buffer)?,
+            has_extras: push_out.is_some() || devices.is_some(),
+            admission: push_out.map_or(AdmissionControl::Policy, AdmissionControl::PushOut),
             aqm: None,
             meters: None,
-            devices: DeviceQueues::new(settings.device_packets, ports),
-            mmu: None,
+            devices,
             buffer: SharedBuffer::new(settings.capacity, settings.scale, ports, queues_per_port),
             policy,
             counters: SwitchCounters::default(),
@@ -211,6 +225,8 @@ impl<P: Policy> Switch<P> {
 
     /// Handles the arrival of a packet's last bit: admits the packet or drops it. If it is
     /// [served](Admission::Served), its port has [sent](Switch::sent) it one transmission time later.
+    /// If the switch is lossless, the store gives the [port](PacketStore::ingress_port) by which the packet
+    /// came.
     ///
     /// Complexity: O(1), plus the cost of the policy.
     #[inline(always)]
@@ -221,87 +237,120 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Admission {
-        match self.mmu.is_some() {
-            true => self.arrive_lossless(packets, id, now, observer),
-            false => self.arrive_lossy(packets, id, now, observer),
+        match self.has_extras {
+            true => self.arrive_by_stages::<true, O>(packets, id, now, observer),
+            false => self.arrive_by_stages::<false, O>(packets, id, now, observer),
         }
     }
 
-    /// As [`arrive`](Switch::arrive) of a switch that is not lossless.
+    /// As [`arrive`](Switch::arrive). `EXTRAS` is false if the switch has none, so that the common path has
+    /// no trace of them.
     #[inline(always)]
-    pub(crate) fn arrive_lossy<O: SwitchObserver>(
+    fn arrive_by_stages<const EXTRAS: bool, O: SwitchObserver>(
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
         now: Time,
         observer: &mut O,
     ) -> Admission {
-        debug_assert!(self.mmu.is_none(), "it has another way");
+        if EXTRAS && self.precedes_data(&packets[id]) {
+            return self.take_control(packets, id);
+        }
         let packet = self.packet_view(&packets[id]);
         observer.arriving(self.id, self.view(now), packet);
-        let fits = self.buffer.fits(packet.bytes);
-        if fits {
-            let verdict = self.ask(now, |policy, view| policy.on_arrival(view, packet));
-            if verdict == Verdict::Drop {
-                return self.lose(&packets[id], Loss::Refused, now, observer);
-            }
-        } else if self.push_out.is_none() {
-            return self.lose(&packets[id], Loss::Full, now, observer);
+        if let Err(loss) = self.enter::<EXTRAS, O>(packets, id, packet, now, observer) {
+            return self.lose(&packets[id], loss, now, observer);
         }
-        let (mut marked, mut exempt) = (false, false);
-        if self.aqm.is_some() {
-            // The policy's answer concerns the packet that it was asked about last.
-            let spared = fits && self.policy.spares();
-            match self.aqm_on_arrival(packets, id, packet, spared, now) {
-                Advice::Pass => exempt = spared && self.exempts_from_marks(),
-                Advice::Mark => marked = true,
-                Advice::Drop => return self.lose(&packets[id], Loss::Early, now, observer),
-            }
-        }
-        if !fits && !self.make_room(packets, packet, now, observer) {
-            return self.lose(&packets[id], Loss::Full, now, observer);
-        }
-        if marked {
-            packets[id].flags.mark();
-            self.counters.marks += 1;
-            observer.marked(self.id, packet);
-        }
-        if self.marking.is_on_arrival() && !marked && !exempt {
-            self.mark_arrival(packets, id, packet, now);
-        }
-        self.buffer.store(packet.queue, packet.bytes, now);
-        self.aqm_on_enqueued(id, packet, now);
-        self.ask(now, |policy, view| policy.on_enqueue(view, packet));
-        observer.enqueued(self.id, self.view(now), packet);
-        let admission = if self.devices.is_some() {
-            self.arrive_above_device(packets, id, packet, now, observer)
-        } else if self.ports[packet.port].sending {
-            let port = &mut self.ports[packet.port];
-            port.length += 1;
-            if (port.length as usize) < self.outside_buffer {
-                self.buffer.release(packet.queue, packet.bytes, now);
-            }
-            observer.waits(id, now);
-            self.queues[packet.queue].append(packets, id);
-            Admission::Queued
-        } else {
-            self.ports[packet.port].sending = true;
-            observer.served(id, now, false);
-            if self.outside_buffer > 0 {
-                self.buffer.release(packet.queue, packet.bytes, now);
-            }
-            if self.meters.is_some() {
-                self.stamp(packets, id, now);
-            }
-            if self.aqm.is_some() {
-                self.aqm_on_service(packet, now, observer);
-            }
-            Admission::Served
-        };
-        if self.push_out.is_some() {
+        let admission = self.serve::<EXTRAS, O>(packets, id, packet, now, observer);
+        if EXTRAS && self.pushes_out() {
             self.expel(packets, now, observer);
         }
         admission
+    }
+
+    /// Takes an arriving packet through the stages up to the queue: admission, queue management, marks.
+    #[inline(always)]
+    fn enter<const EXTRAS: bool, O: SwitchObserver>(
+        &mut self,
+        packets: &mut PacketStore,
+        id: PacketId,
+        packet: PacketView,
+        now: Time,
+        observer: &mut O,
+    ) -> Result<(), Loss> {
+        let fits = self.admit::<EXTRAS>(packets, id, packet, now)?;
+        let marker = match EXTRAS && self.aqm.is_some() {
+            true => self.aqm_on_arrival(packets, id, packet, fits, now)?,
+            false => Marker::Switch,
+        };
+        if !fits && !self.make_room(packets, packet, now, observer) {
+            return Err(Loss::Full);
+        }
+        self.mark(packets, id, packet, marker, now, observer);
+        self.buffer.store(packet.queue, packet.bytes, now);
+        if EXTRAS {
+            self.aqm_on_enqueued(id, packet, now);
+        }
+        self.ask(now, |policy, view| policy.on_enqueue(view, packet));
+        observer.enqueued(self.id, self.view(now), packet);
+        Ok(())
+    }
+
+    /// Decides whether a packet may enter the buffer. Returns false if others have to be pushed out first.
+    #[inline(always)]
+    fn admit<const EXTRAS: bool>(
+        &mut self,
+        packets: &PacketStore,
+        id: PacketId,
+        packet: PacketView,
+        now: Time,
+    ) -> Result<bool, Loss> {
+        if EXTRAS && self.is_lossless() {
+            return self.admit_lossless(packets.ingress_port(id), packet, now);
+        }
+        if !self.buffer.fits(packet.bytes) {
+            return match self.pushes_out() {
+                true => Ok(false),
+                false => Err(Loss::Full),
+            };
+        }
+        match self.ask(now, |policy, view| policy.on_arrival(view, packet)) {
+            Verdict::Accept => Ok(true),
+            Verdict::Drop => Err(Loss::Refused),
+        }
+    }
+
+    /// Makes the port of an enqueued packet send it, if the port is idle and the queue not blocked.
+    #[inline(always)]
+    fn serve<const EXTRAS: bool, O: SwitchObserver>(
+        &mut self,
+        packets: &mut PacketStore,
+        id: PacketId,
+        packet: PacketView,
+        now: Time,
+        observer: &mut O,
+    ) -> Admission {
+        if EXTRAS && self.devices.is_some() {
+            return self.arrive_above_device(packets, id, packet, now, observer);
+        }
+        if self.ports[packet.port].sending || EXTRAS && self.is_blocked(packet.queue) {
+            let port = &mut self.ports[packet.port];
+            port.length += 1;
+            if (port.length as usize) < self.outside_buffer {
+                self.release::<EXTRAS>(packets, id, packet, now);
+            }
+            observer.waits(id, now);
+            self.queues[packet.queue].append(packets, id);
+            return Admission::Queued;
+        }
+        self.ports[packet.port].sending = true;
+        observer.served(id, now, false);
+        let counted = (self.outside_buffer > 0).then_some(packet);
+        self.begin::<EXTRAS>(packets, id, counted, now);
+        if EXTRAS && self.aqm.is_some() {
+            self.aqm_on_service(packet, now, observer);
+        }
+        Admission::Served
     }
 
     /// Handles the departure of the last bit of packet `id` from its port. Returns the packet that the
@@ -316,34 +365,36 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Option<PacketId> {
-        match self.mmu.is_some() {
-            true => self.sent_lossless(packets, id, now, observer),
-            false => self.sent_lossy(packets, id, now, observer),
+        match self.has_extras {
+            true => self.sent_by_stages::<true, O>(packets, id, now, observer),
+            false => self.sent_by_stages::<false, O>(packets, id, now, observer),
         }
     }
 
-    /// As [`sent`](Switch::sent) of a switch that is not lossless.
+    /// As [`sent`](Switch::sent); `EXTRAS` as on arrival.
     #[inline(always)]
-    pub(crate) fn sent_lossy<O: SwitchObserver>(
+    fn sent_by_stages<const EXTRAS: bool, O: SwitchObserver>(
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
         now: Time,
         observer: &mut O,
     ) -> Option<PacketId> {
-        debug_assert!(self.mmu.is_none(), "it has another way");
         let mut packet = self.packet_view(&packets[id]);
-        if self.meters.is_some() {
+        if EXTRAS {
+            if self.precedes_data(&packets[id]) {
+                return self.sent_control(packets, id, now, observer);
+            }
             packet.bytes = u64::from(self.counted_bytes(&packets[id]));
-        }
-        if self.devices.is_some() {
-            return self.sent_by_device(packets, packet, now, observer);
-        }
-        if self.aqm.is_some() {
-            self.aqm_on_change(packet.queue, now);
+            if self.devices.is_some() {
+                return self.sent_by_device(packets, packet, now, observer);
+            }
+            if self.aqm.is_some() {
+                self.aqm_on_change(packet.queue, now);
+            }
         }
         if self.outside_buffer == 0 {
-            self.buffer.release(packet.queue, packet.bytes, now);
+            self.release::<EXTRAS>(packets, id, packet, now);
         }
         self.counters.forwarded += 1;
         self.ask(now, |policy, view| policy.on_departure(view, packet));
@@ -351,31 +402,78 @@ impl<P: Policy> Switch<P> {
         if self.outside_buffer > 1 {
             self.uncount(packets, packet.port, now);
         }
-        let mut next = self.next_of_port(packets, packet.port);
-        if self.aqm.is_some() {
+        if EXTRAS && self.aqm.is_some() {
             self.aqm_on_departure(packet.queue, now);
-            next = next.and_then(|next| self.aqm_next(packets, next, now, observer));
         }
-        match next {
-            Some(next) => {
-                observer.served(next, now, true);
-                if self.outside_buffer == 1 {
-                    let next = self.packet_view(&packets[next]);
-                    if self.aqm.is_some() {
-                        self.aqm_on_change(next.queue, now);
-                    }
-                    self.buffer.release(next.queue, next.bytes, now);
-                }
-                if self.meters.is_some() {
-                    self.stamp(packets, next, now);
-                }
-            }
-            None => self.ports[packet.port].sending = false,
-        }
-        if self.push_out.is_some() {
+        let next = self.serve_next::<EXTRAS, O>(packets, packet.port, now, observer);
+        if EXTRAS && self.pushes_out() {
             self.expel(packets, now, observer);
         }
         next
+    }
+
+    /// Makes a port that sends nothing any more begin to send the next packet, if any may be sent.
+    #[inline(always)]
+    fn serve_next<const EXTRAS: bool, O: SwitchObserver>(
+        &mut self,
+        packets: &mut PacketStore,
+        port: usize,
+        now: Time,
+        observer: &mut O,
+    ) -> Option<PacketId> {
+        let mut next = self.next_of_port::<EXTRAS>(packets, port);
+        if EXTRAS && self.aqm.is_some() {
+            next = next.and_then(|next| self.aqm_next(packets, next, now, observer));
+        }
+        self.ports[port].sending = next.is_some();
+        let next = next?;
+        if !EXTRAS || !self.precedes_data(&packets[next]) {
+            observer.served(next, now, true);
+            let counted = (self.outside_buffer == 1).then(|| self.packet_view(&packets[next]));
+            if EXTRAS
+                && self.aqm.is_some()
+                && let Some(packet) = counted
+            {
+                self.aqm_on_change(packet.queue, now);
+            }
+            self.begin::<EXTRAS>(packets, next, counted, now);
+        }
+        Some(next)
+    }
+
+    /// Begins the transmission of a packet, which leaves the buffer now if it is still `counted`.
+    #[inline(always)]
+    fn begin<const EXTRAS: bool>(
+        &mut self,
+        packets: &mut PacketStore,
+        id: PacketId,
+        counted: Option<PacketView>,
+        now: Time,
+    ) {
+        if EXTRAS && let Marking::RedAtDequeue(_) = self.marking {
+            self.mark_at_dequeue(&mut packets[id]);
+        }
+        if let Some(packet) = counted {
+            self.release::<EXTRAS>(packets, id, packet, now);
+        }
+        if EXTRAS && self.meters.is_some() {
+            self.stamp(packets, id, now);
+        }
+    }
+
+    /// Stops counting a packet.
+    #[inline(always)]
+    fn release<const EXTRAS: bool>(
+        &mut self,
+        packets: &PacketStore,
+        id: PacketId,
+        packet: PacketView,
+        now: Time,
+    ) {
+        self.buffer.release(packet.queue, packet.bytes, now);
+        if EXTRAS && let AdmissionControl::Lossless(mmu) = &mut self.admission {
+            mmu.unbook(&self.buffer, packets.ingress_port(id), packet, now);
+        }
     }
 
     #[inline(always)]
@@ -487,7 +585,7 @@ impl<P: Policy> Switch<P> {
 
     /// Returns the length at which a queue stops accepting, bytes, if the policy has such a threshold.
     pub fn threshold(&self, queue: usize, now: Time) -> Option<u64> {
-        match &self.mmu {
+        match self.mmu() {
             Some(mmu) => mmu.threshold(&self.buffer, queue),
             None => self.policy.threshold(self.view(now), queue),
         }
@@ -496,7 +594,7 @@ impl<P: Policy> Switch<P> {
     /// As [`SharedBuffer::count_from`].
     pub(crate) fn count_occupancy_from(&mut self, now: Time) {
         self.buffer.count_from(now);
-        if let Some(mmu) = &mut self.mmu {
+        if let Some(mmu) = self.mmu_mut() {
             mmu.count_from(now);
         }
     }
@@ -504,14 +602,15 @@ impl<P: Policy> Switch<P> {
     /// As [`SharedBuffer::count_until`].
     pub(crate) fn count_occupancy_until(&mut self, now: Time) {
         self.buffer.count_until(now);
-        if let Some(mmu) = &mut self.mmu {
+        if let Some(mmu) = self.mmu_mut() {
             mmu.count_until(now);
         }
     }
 
     /// Returns true if the policy removes packets that are already enqueued.
+    #[inline]
     pub(crate) fn pushes_out(&self) -> bool {
-        self.push_out.is_some()
+        matches!(self.admission, AdmissionControl::PushOut(_))
     }
 
     /// Puts queue management behind the policy. Its marks replace those of `ecn_threshold_bytes`,
@@ -521,6 +620,7 @@ impl<P: Policy> Switch<P> {
             self.marking = Marking::None;
         }
         self.aqm = Some(Box::new(aqm));
+        self.has_extras = true;
     }
 
     /// Returns true if packets that are already enqueued can be lost: pushed out, or dropped at the

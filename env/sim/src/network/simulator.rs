@@ -648,11 +648,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let now = self.engine.now.at(switch.clock_offset());
         let (packets, observer) = (&mut self.engine.packets, &mut self.observer);
         observer.crossing(at, now, || self.hosts.crossing(&packets[id]));
-        let admission = match LOSSLESS {
-            true => switch.arrive(packets, id, now, observer),
-            false => switch.arrive_lossy(packets, id, now, observer),
-        };
-        match admission {
+        match switch.arrive(packets, id, now, observer) {
             Admission::Served => self.serve(at, id),
             Admission::Queued => {}
             Admission::Lost(_) => self.dispose(id),
@@ -721,11 +717,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         let switch = &mut self.switches.as_mut()[at.index()];
         let now = engine.now.at(switch.clock_offset());
         let (packets, observer) = (&mut engine.packets, &mut self.observer);
-        let next = match LOSSLESS {
-            true => switch.sent(packets, id, now, observer),
-            false => switch.sent_lossy(packets, id, now, observer),
-        };
-        if let Some(next) = next {
+        if let Some(next) = switch.sent(packets, id, now, observer) {
             self.serve(at, next);
         }
         if LOSSLESS {

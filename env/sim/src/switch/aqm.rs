@@ -14,6 +14,7 @@ mod step;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::ecn::Marker;
 use super::{Loss, PacketView, Policy, Switch, SwitchObserver};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
 use crate::rng;
@@ -272,8 +273,8 @@ impl<P: Policy> Switch<P> {
 
 /// Queue management on a packet's path.
 impl<P: Policy> Switch<P> {
-    /// Asks about a packet that the policy has admitted. The policy may not have been asked, if it
-    /// would have to push others out. `spared` is the policy's statement about the packet's loss.
+    /// Asks about a packet that the policy has admitted. Returns who marks it. If the packet does not fit
+    /// and others have to be pushed out, the policy was not asked.
     #[cold]
     #[inline(never)]
     pub(super) fn aqm_on_arrival(
@@ -281,12 +282,14 @@ impl<P: Policy> Switch<P> {
         packets: &PacketStore,
         id: PacketId,
         packet: PacketView,
-        spared: bool,
+        fits: bool,
         now: Time,
-    ) -> Advice {
+    ) -> Result<Marker, Loss> {
+        // The policy's answer concerns the packet that it was asked about last.
+        let spared = fits && self.policy.spares();
         let length = self.buffer.queue(packet.queue);
         let Some(aqm) = &mut self.aqm else {
-            return Advice::Pass;
+            return Ok(Marker::Switch);
         };
         let markable = aqm.marks_packet(&packets[id]);
         let arriving = Arriving {
@@ -300,14 +303,12 @@ impl<P: Policy> Switch<P> {
         };
         let random = &mut aqm.random[packet.port];
         each!(&mut aqm.discipline, d => d.on_change(packet.queue, length, now));
-        each!(&mut aqm.discipline, d => d.on_arrival(arriving, random))
-    }
-
-    /// Returns true if the switch's own marks skip the packets that the policy spares.
-    #[inline]
-    pub(super) fn exempts_from_marks(&self) -> bool {
-        let aqm = self.aqm.as_ref();
-        aqm.is_some_and(|aqm| aqm.keeps() == OwnMarks::Unspared)
+        match each!(&mut aqm.discipline, d => d.on_arrival(arriving, random)) {
+            Advice::Pass if spared && aqm.keeps() == OwnMarks::Unspared => Ok(Marker::None),
+            Advice::Pass => Ok(Marker::Switch),
+            Advice::Mark => Ok(Marker::QueueManagement),
+            Advice::Drop => Err(Loss::Early),
+        }
     }
 
     /// Reports that a queue is about to get shorter.
@@ -436,7 +437,7 @@ impl<P: Policy> Switch<P> {
                     if let Some(aqm) = &mut self.aqm {
                         each!(&mut aqm.discipline, d => d.on_exhausted(queue, now));
                     }
-                    self.next_of_port(packets, packet.port)?
+                    self.next_of_port::<true>(packets, packet.port)?
                 }
             };
         }

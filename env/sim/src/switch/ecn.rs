@@ -4,7 +4,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::aqm::{Arriving, Red, RedConfig};
-use super::{PacketView, Policy, Switch};
+use super::{PacketView, Policy, Switch, SwitchObserver};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
 use crate::rng;
 use crate::scenario::{self, Recovery, Scenario};
@@ -22,6 +22,17 @@ pub(super) enum Marking {
     Red(Box<RedMarking>),
     /// Packets whose transmission begins, with a probability that rises with the length left behind.
     RedAtDequeue(Box<DequeueMarking>),
+}
+
+/// Author of the mark that an arriving packet gets, if any.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Marker {
+    /// The switch, by its own rule.
+    Switch,
+    /// Queue management, which has decided on a mark.
+    QueueManagement,
+    /// Nobody.
+    None,
 }
 
 /// Settings of the marks that arriving packets get.
@@ -85,12 +96,6 @@ impl ArrivalMarking {
 }
 
 impl Marking {
-    /// Returns true if packets are marked when they arrive.
-    #[inline(always)]
-    pub(super) fn is_on_arrival(&self) -> bool {
-        matches!(self, Marking::Step(_) | Marking::Red(_))
-    }
-
     /// Creates the marks on arrival of switch `id` in the simulation of a trace with this seed.
     pub(super) fn on_arrival(
         settings: Option<ArrivalMarking>,
@@ -186,8 +191,33 @@ impl DequeueMarking {
 }
 
 impl<P: Policy> Switch<P> {
+    /// Marks an arriving packet, if it is to be marked.
+    #[inline(always)]
+    pub(super) fn mark<O: SwitchObserver>(
+        &mut self,
+        packets: &mut PacketStore,
+        id: PacketId,
+        packet: PacketView,
+        marker: Marker,
+        now: Time,
+        observer: &mut O,
+    ) {
+        match (marker, &self.marking) {
+            (Marker::Switch, Marking::Step(_) | Marking::Red(_)) => {
+                self.mark_long_queue(packets, id, packet, now);
+            }
+            (Marker::QueueManagement, _) => {
+                packets[id].flags.mark();
+                self.counters.marks += 1;
+                observer.marked(self.id, packet);
+            }
+            _ => {}
+        }
+    }
+
     /// Marks a packet that finds a long queue: by the length before the arrival (RFC 8257 §3.1).
-    pub(super) fn mark_arrival(
+    #[inline(always)]
+    fn mark_long_queue(
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
@@ -220,16 +250,15 @@ impl<P: Policy> Switch<P> {
 
     /// Marks data by the length that it leaves behind when its port begins to send it (RFC 3168 §5).
     pub(super) fn mark_at_dequeue(&mut self, packet: &mut Packet) {
-        let queue = usize::from(packet.queue);
-        let port = self.port_of(queue);
         let Marking::RedAtDequeue(marking) = &mut self.marking else {
             return;
         };
         if packet.kind != PacketKind::Data || !packet.flags.accepts_marks() {
             return;
         }
+        let queue = usize::from(packet.queue);
         let length = self.buffer.queue(queue) - u64::from(packet.wire_bytes);
-        if marking.chooses(port, length) {
+        if marking.chooses(self.numbering.port(queue), length) {
             packet.flags.mark();
             self.counters.marks += 1;
         }

@@ -96,6 +96,7 @@ impl<P: Policy> Switch<P> {
     pub(crate) fn measure(&mut self, meters: Meters) {
         debug_assert_eq!(meters.ports.len(), self.ports.len());
         self.meters = Some(Box::new(meters));
+        self.has_extras = true;
     }
 
     /// Stamps a packet that the scheduler has taken from its queue. The packet no longer counts there,
@@ -200,7 +201,7 @@ impl<P: Policy> Switch<P> {
         if let Some(next) = next {
             observer.served(next, now, true);
         }
-        if self.push_out.is_some() {
+        if self.pushes_out() {
             self.expel(packets, now, observer);
         }
         next
@@ -242,7 +243,7 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Option<PacketId> {
-        let mut id = self.next_of_port(packets, port)?;
+        let mut id = self.next_of_port::<true>(packets, port)?;
         if self.aqm.is_some() {
             id = self.aqm_next(packets, id, now, observer)?;
         }

@@ -551,7 +551,13 @@ impl Mmu {
 
     /// Removes a packet that came by `port` and has left from the counts; the buffer shows the state
     /// without it.
-    fn unbook(&mut self, buffer: &SharedBuffer, port: usize, packet: PacketView, now: Time) {
+    pub(super) fn unbook(
+        &mut self,
+        buffer: &SharedBuffer,
+        port: usize,
+        packet: PacketView,
+        now: Time,
+    ) {
         let lossless = self.is_lossless(packet.queue);
         let class = usize::from(lossless);
         self.use_of_classes[class].settle(self.stored[class], now);

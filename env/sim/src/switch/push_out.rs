@@ -1,7 +1,7 @@
 //! Packets that leave the buffer without being sent: pushed out at the tail of a queue to make room,
 //! or expelled at its head.
 
-use super::{Loss, PacketView, Policy, PolicyParseError, Switch, SwitchObserver};
+use super::{AdmissionControl, Loss, PacketView, Policy, PolicyParseError, Switch, SwitchObserver};
 use crate::engine::packet::{PacketId, PacketStore};
 use crate::units::Time;
 
@@ -48,7 +48,10 @@ impl<P: Policy> Switch<P> {
     /// Hands over a packet that was pushed out since the last call and is still in the store.
     #[inline]
     pub(super) fn take_pushed_out(&mut self) -> Option<PacketId> {
-        self.push_out.as_mut()?.lost.pop()
+        match &mut self.admission {
+            AdmissionControl::PushOut(push_out) => push_out.lost.pop(),
+            _ => None,
+        }
     }
 
     /// Removes tail packets of the queues that the policy names, if the arrival then fits; otherwise
@@ -62,7 +65,7 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> bool {
-        let Some(push_out) = &mut self.push_out else {
+        let AdmissionControl::PushOut(push_out) = &mut self.admission else {
             return false;
         };
         let mut choice = std::mem::take(&mut push_out.choice);
@@ -74,7 +77,7 @@ impl<P: Policy> Switch<P> {
                 }
             }
         }
-        if let Some(push_out) = &mut self.push_out {
+        if let AdmissionControl::PushOut(push_out) = &mut self.admission {
             push_out.choice = choice;
         }
         fits
@@ -155,7 +158,7 @@ impl<P: Policy> Switch<P> {
             self.aqm_on_departure(packet.queue, now);
         }
         self.lose(&packets[id], Loss::PushedOut, now, observer);
-        if let Some(push_out) = &mut self.push_out {
+        if let AdmissionControl::PushOut(push_out) = &mut self.admission {
             push_out.lost.push(id);
         }
     }

@@ -45,7 +45,14 @@ impl Scheduling {
 impl<P: Policy> Switch<P> {
     /// Takes the packet that a port sends next.
     #[inline(always)]
-    pub(super) fn next_of_port(&mut self, packets: &PacketStore, port: usize) -> Option<PacketId> {
+    pub(super) fn next_of_port<const EXTRAS: bool>(
+        &mut self,
+        packets: &PacketStore,
+        port: usize,
+    ) -> Option<PacketId> {
+        if EXTRAS && self.is_lossless() {
+            return self.next_lossless(packets, port);
+        }
         let packet = match self.numbering.queues_per_port() {
             1 => self.queues[port].pop_front(packets),
             _ => self.next_of_several(packets, port),
