@@ -207,7 +207,7 @@ impl<P: Policy> Switch<P> {
             clock_offset,
             rate: settings.rate,
             outside_buffer: settings.outside_buffer,
-            marking: Marking::on_arrival(settings.marking, settings.seed, id, ports, queues),
+            marking: Marking::on_arrival(settings, id),
             numbering: Numbering::new(queues_per_port),
             ports: vec![port; ports],
             queues: vec![PacketQueue::default(); queues],
@@ -254,7 +254,7 @@ impl<P: Policy> Switch<P> {
         observer: &mut O,
     ) -> Admission {
         if EXTRAS && self.precedes_data(&packets[id]) {
-            return self.take_control(packets, id);
+            return self.send_control(packets, id);
         }
         let packet = self.packet_view(&packets[id]);
         observer.arriving(self.id, self.view(now), packet);

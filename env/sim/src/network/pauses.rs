@@ -10,7 +10,7 @@ use crate::engine::port_link::PortLink;
 use crate::engine::topology::{Neighbour, SwitchId, Topology};
 use crate::scenario::{PfcMode, Scenario, Tier, Watchdog};
 use crate::switch::mmu::PauseFrame;
-use crate::switch::{LosslessDrop, PfcInterval, Policy, PolicyParseError, Switch};
+use crate::switch::{Admission, LosslessDrop, PfcInterval, Policy, PolicyParseError, Switch};
 use crate::units::Time;
 
 /// Bits of a pause quantum.
@@ -152,7 +152,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         packet.sequence = note.to_sequence();
         let id = packets.insert(packet);
         self.pauses.on_wire += 1;
-        if switch.send_control(packets, frame.port, id) {
+        if switch.send_control(packets, id) == Admission::Served {
             self.serve(at, id);
         }
     }
@@ -506,7 +506,8 @@ mod tests {
         packet.flags = Flags::default().with_control(true);
         let id = simulator.engine.packets.insert(packet);
         let switch = &mut simulator.switches[0];
-        assert!(!switch.send_control(&mut simulator.engine.packets, 0, id));
+        let admission = switch.send_control(&mut simulator.engine.packets, id);
+        assert_eq!(admission, Admission::Queued);
     }
 
     /// Returns the packets that wait at the port, in the order in which they would leave: the

@@ -4,7 +4,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::aqm::{Arriving, Red, RedConfig};
-use super::{PacketView, Policy, Switch, SwitchObserver};
+use super::{PacketView, Policy, Switch, SwitchObserver, SwitchSettings};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
 use crate::rng;
 use crate::scenario::{self, Recovery, Scenario};
@@ -64,7 +64,7 @@ pub(super) struct RedMarking {
 #[derive(Clone, Debug)]
 pub(super) struct DequeueMarking {
     /// For every port, the lengths from which some and all packets are marked.
-    bounds: Box<[(u64, u64)]>,
+    bounds: Box<[[u64; 2]]>,
     max_p: f64,
     /// Random streams, by port.
     random: Vec<Xoshiro256PlusPlus>,
@@ -96,26 +96,19 @@ impl ArrivalMarking {
 }
 
 impl Marking {
-    /// Creates the marks on arrival of switch `id` in the simulation of a trace with this seed.
-    pub(super) fn on_arrival(
-        settings: Option<ArrivalMarking>,
-        seed: u64,
-        id: SwitchId,
-        ports: usize,
-        queues: usize,
-    ) -> Marking {
-        match settings {
-            None => Marking::None,
-            Some(ArrivalMarking { threshold, red }) => {
-                red.map_or(Marking::Step(threshold), |red| {
-                    Marking::Red(Box::new(RedMarking {
-                        threshold,
-                        red: Red::new(red, queues),
-                        random: streams(seed, id, ports),
-                    }))
-                })
-            }
-        }
+    /// Creates the marks on arrival of switch `id`.
+    pub(super) fn on_arrival(settings: &SwitchSettings, id: SwitchId) -> Marking {
+        let Some(ArrivalMarking { threshold, red }) = settings.marking else {
+            return Marking::None;
+        };
+        let Some(red) = red else {
+            return Marking::Step(threshold);
+        };
+        Marking::Red(Box::new(RedMarking {
+            threshold,
+            red: Red::new(red, settings.ports * settings.queues_per_port),
+            random: streams(settings.seed, id, settings.ports),
+        }))
     }
 
     /// Creates the marks at dequeue of switch `id`, with ports of these rates; `None` if the scenario has
@@ -129,14 +122,12 @@ impl Marking {
         if scenario.marking.kind != scenario::Marking::RedAtDequeue {
             return None;
         }
-        let scaled = |bytes: u64, rate: Rate| {
-            let product = u128::from(bytes) * u128::from(rate.0);
-            u64::try_from(product / u128::from(scenario.network.rate_bps)).unwrap_or(u64::MAX)
-        };
         let settings = &scenario.marking;
-        let bounds = |&rate: &Rate| {
-            let (min, max) = (settings.red_kmin_bytes, settings.red_kmax_bytes);
-            (scaled(min, rate), scaled(max, rate))
+        let bounds = |rate: &Rate| {
+            [settings.red_kmin_bytes, settings.red_kmax_bytes].map(|bytes| {
+                let product = u128::from(bytes) * u128::from(rate.0);
+                u64::try_from(product / u128::from(scenario.network.rate_bps)).unwrap_or(u64::MAX)
+            })
         };
         Some(Marking::RedAtDequeue(Box::new(DequeueMarking {
             bounds: rates.iter().map(bounds).collect(),
@@ -171,7 +162,7 @@ impl RedMarking {
 impl DequeueMarking {
     /// Returns the probability of a mark at a length: 0 up to the first bound, 1 above the second.
     fn probability(&self, port: usize, length: u64) -> f64 {
-        let (min, max) = self.bounds[port];
+        let [min, max] = self.bounds[port];
         if length <= min {
             0.0
         } else if length > max {
@@ -191,7 +182,8 @@ impl DequeueMarking {
 }
 
 impl<P: Policy> Switch<P> {
-    /// Marks an arriving packet, if it is to be marked.
+    /// Marks an arriving packet as queue management has decided, or if it finds a long queue: by the length
+    /// before the arrival (RFC 8257 §3.1).
     #[inline(always)]
     pub(super) fn mark<O: SwitchObserver>(
         &mut self,
@@ -202,47 +194,27 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) {
-        match (marker, &self.marking) {
-            (Marker::Switch, Marking::Step(_) | Marking::Red(_)) => {
-                self.mark_long_queue(packets, id, packet, now);
-            }
+        let length = self.buffer.queue(packet.queue);
+        let marks_all = match (marker, &mut self.marking) {
             (Marker::QueueManagement, _) => {
                 packets[id].flags.mark();
                 self.counters.marks += 1;
-                observer.marked(self.id, packet);
+                return observer.marked(self.id, packet);
             }
-            _ => {}
-        }
-    }
-
-    /// Marks a packet that finds a long queue: by the length before the arrival (RFC 8257 §3.1).
-    #[inline(always)]
-    fn mark_long_queue(
-        &mut self,
-        packets: &mut PacketStore,
-        id: PacketId,
-        packet: PacketView,
-        now: Time,
-    ) {
-        let length = self.buffer.queue(packet.queue);
-        let threshold = match &self.marking {
-            Marking::Step(threshold) => *threshold,
-            Marking::Red(red) => red.threshold,
+            (Marker::Switch, Marking::Step(step)) if length >= step.bytes => step.marks_all,
+            (Marker::Switch, Marking::Red(red)) if length >= red.threshold.bytes => {
+                if !red.chooses(packet, length, now) {
+                    return;
+                }
+                red.threshold.marks_all
+            }
             _ => return,
         };
-        if length < threshold.bytes {
-            return;
-        }
-        if let Marking::Red(red) = &mut self.marking
-            && !red.chooses(packet, length, now)
-        {
-            return;
-        }
         let packet = &mut packets[id];
         match packet.kind {
             PacketKind::Data if packet.flags.accepts_marks() => packet.flags.mark(),
             PacketKind::Data => return,
-            _ if threshold.marks_all => packet.flags.congest(),
+            _ if marks_all => packet.flags.congest(),
             _ => return,
         }
         self.counters.marks += 1;
@@ -270,8 +242,8 @@ mod tests {
     use super::*;
     use crate::engine::clock::ClockOffset;
     use crate::engine::packet::{PacketStore, SizeClass};
+    use crate::switch::Admission;
     use crate::switch::policy::CompleteSharing;
-    use crate::switch::{Admission, SwitchSettings};
 
     /// Returns the shares of `arrivals` data packets that are marked at a queue of `length` bytes, for
     /// two ports of a switch.

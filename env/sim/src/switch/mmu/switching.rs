@@ -205,21 +205,6 @@ impl<P: Policy> Switch<P> {
         self.is_lossless() && packet.flags.is_control()
     }
 
-    /// As [`arrive`](Switch::arrive), for a control packet.
-    #[cold]
-    #[inline(never)]
-    pub(in crate::switch) fn take_control(
-        &mut self,
-        packets: &mut PacketStore,
-        id: PacketId,
-    ) -> Admission {
-        let port = self.port_of(usize::from(packets[id].queue));
-        match self.send_control(packets, port, id) {
-            true => Admission::Served,
-            false => Admission::Queued,
-        }
-    }
-
     /// As [`sent`](Switch::sent), for a control packet.
     #[cold]
     #[inline(never)]
@@ -235,21 +220,18 @@ impl<P: Policy> Switch<P> {
         self.serve_next::<true, O>(packets, port, now, observer)
     }
 
-    /// Hands a control packet to a port. Returns true if the port, which was idle, begins to send it.
-    pub(crate) fn send_control(
-        &mut self,
-        packets: &mut PacketStore,
-        port: usize,
-        id: PacketId,
-    ) -> bool {
-        let is_idle = !std::mem::replace(&mut self.ports[port].sending, true);
-        if let Some(mmu) = self.mmu_mut() {
-            match is_idle {
-                true => debug_assert!(mmu.has_no_control(port), "it would have been sent"),
-                false => mmu.push_control(port, id, packets),
-            }
+    /// Hands a control packet to its port, which sends it at once if it is idle.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn send_control(&mut self, packets: &mut PacketStore, id: PacketId) -> Admission {
+        let port = self.port_of(usize::from(packets[id].queue));
+        if !std::mem::replace(&mut self.ports[port].sending, true) {
+            return Admission::Served;
         }
-        is_idle
+        if let Some(mmu) = self.mmu_mut() {
+            mmu.push_control(port, id, packets);
+        }
+        Admission::Queued
     }
 
     /// Takes the pause frame that is to be sent next, if any.
@@ -267,14 +249,10 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Option<PacketId> {
-        let PauseFrame {
-            port,
-            priority,
-            pauses,
-        } = frame;
-        let mmu = self.mmu_mut()?;
-        mmu.set_blocked(port, priority, pauses, now);
-        if pauses || self.ports[port].sending {
+        let port = frame.port;
+        self.mmu_mut()?
+            .set_blocked(port, frame.priority, frame.pauses, now);
+        if frame.pauses || self.ports[port].sending {
             return None;
         }
         self.serve_next::<true, O>(packets, port, now, observer)
