@@ -237,10 +237,11 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Admission {
-        match self.has_extras {
+        let outcome = match self.has_extras {
             true => self.arrive_by_stages::<true, O>(packets, id, now, observer),
             false => self.arrive_by_stages::<false, O>(packets, id, now, observer),
-        }
+        };
+        outcome.unwrap_or_else(|loss| self.lose(&packets[id], loss, now, observer))
     }
 
     /// As [`arrive`](Switch::arrive). `EXTRAS` is false if the switch has none, so that the common path has
@@ -252,32 +253,12 @@ impl<P: Policy> Switch<P> {
         id: PacketId,
         now: Time,
         observer: &mut O,
-    ) -> Admission {
+    ) -> Result<Admission, Loss> {
         if EXTRAS && self.precedes_data(&packets[id]) {
-            return self.send_control(packets, id);
+            return Ok(self.send_control(packets, id));
         }
         let packet = self.packet_view(&packets[id]);
         observer.arriving(self.id, self.view(now), packet);
-        if let Err(loss) = self.enter::<EXTRAS, O>(packets, id, packet, now, observer) {
-            return self.lose(&packets[id], loss, now, observer);
-        }
-        let admission = self.serve::<EXTRAS, O>(packets, id, packet, now, observer);
-        if EXTRAS && self.pushes_out() {
-            self.expel(packets, now, observer);
-        }
-        admission
-    }
-
-    /// Takes an arriving packet through the stages up to the queue: admission, queue management, marks.
-    #[inline(always)]
-    fn enter<const EXTRAS: bool, O: SwitchObserver>(
-        &mut self,
-        packets: &mut PacketStore,
-        id: PacketId,
-        packet: PacketView,
-        now: Time,
-        observer: &mut O,
-    ) -> Result<(), Loss> {
         let fits = self.admit::<EXTRAS>(packets, id, packet, now)?;
         let marker = match EXTRAS && self.aqm.is_some() {
             true => self.aqm_on_arrival(packets, id, packet, fits, now)?,
@@ -293,7 +274,11 @@ impl<P: Policy> Switch<P> {
         }
         self.ask(now, |policy, view| policy.on_enqueue(view, packet));
         observer.enqueued(self.id, self.view(now), packet);
-        Ok(())
+        let admission = self.serve::<EXTRAS, O>(packets, id, packet, now, observer);
+        if EXTRAS && self.pushes_out() {
+            self.expel(packets, now, observer);
+        }
+        Ok(admission)
     }
 
     /// Decides whether a packet may enter the buffer. Returns false if others have to be pushed out first.

@@ -135,6 +135,11 @@ impl Mmu {
 
 /// Pauses by neighbours.
 impl Mmu {
+    /// Returns true if the neighbour behind the port of a queue has paused it.
+    pub(super) fn is_blocked(&self, queue: usize) -> bool {
+        self.blocked[queue].is_some()
+    }
+
     /// Returns the time since when the neighbour behind a port has paused a priority.
     pub(crate) fn blocked_since(&self, port: usize, priority: usize) -> Option<Time> {
         self.blocked[port * self.priorities + priority]

@@ -120,10 +120,9 @@ impl<P: Policy> Switch<P> {
     }
 
     /// Returns true if the neighbour behind the port of a queue has paused it.
+    #[inline]
     pub(in crate::switch) fn is_blocked(&self, queue: usize) -> bool {
-        let (port, priority) = (self.port_of(queue), self.numbering.priority(queue));
-        self.mmu()
-            .is_some_and(|mmu| mmu.blocked_since(port, priority).is_some())
+        self.mmu().is_some_and(|mmu| mmu.is_blocked(queue))
     }
 
     /// Returns the queue of a port that is served next: one packet of each in turn, of those that hold
