@@ -77,6 +77,14 @@ enum AdmissionControl {
     Lossless(Box<Mmu>),
 }
 
+/// Which stages a packet's path has besides admission by the policy, a queue and its service: none, those of a
+/// lossless switch, or queue management, push-out, device queues and meters, as far as there are any. Lossless
+/// switches have none of these but meters.
+type Path = u8;
+const PLAIN: Path = 0;
+const LOSSLESS: Path = 1;
+const EXTRAS: Path = 2;
+
 /// Counts over a run.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct SwitchCounters {
@@ -172,8 +180,7 @@ pub struct Switch<P> {
     aqm: Option<Box<QueueManagement>>,
     meters: Option<Box<Meters>>,
     devices: Option<Box<DeviceQueues>>,
-    /// True if one of these four is not the simplest: one test for all of them on a packet's path.
-    has_extras: bool,
+    path: Path,
     buffer: SharedBuffer,
     policy: P,
     counters: SwitchCounters,
@@ -212,7 +219,10 @@ impl<P: Policy> Switch<P> {
             ports: vec![port; ports],
             queues: vec![PacketQueue::default(); queues],
             scheduling,
-            has_extras: push_out.is_some() || devices.is_some(),
+            path: match push_out.is_some() || devices.is_some() {
+                true => EXTRAS,
+                false => PLAIN,
+            },
             admission: push_out.map_or(AdmissionControl::Policy, AdmissionControl::PushOut),
             aqm: None,
             meters: None,
@@ -237,30 +247,31 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Admission {
-        let outcome = match self.has_extras {
-            true => self.arrive_by_stages::<true, O>(packets, id, now, observer),
-            false => self.arrive_by_stages::<false, O>(packets, id, now, observer),
+        let outcome = match self.path {
+            PLAIN => self.arrive_by_stages::<PLAIN, O>(packets, id, now, observer),
+            LOSSLESS => self.arrive_by_stages::<LOSSLESS, O>(packets, id, now, observer),
+            _ => self.arrive_by_stages::<EXTRAS, O>(packets, id, now, observer),
         };
         outcome.unwrap_or_else(|loss| self.lose(&packets[id], loss, now, observer))
     }
 
-    /// As [`arrive`](Switch::arrive). `EXTRAS` is false if the switch has none, so that the common path has
-    /// no trace of them.
+    /// As [`arrive`](Switch::arrive). Every `PATH` has an instance of its own, so that none has
+    /// a trace of what it does not need.
     #[inline(always)]
-    fn arrive_by_stages<const EXTRAS: bool, O: SwitchObserver>(
+    fn arrive_by_stages<const PATH: Path, O: SwitchObserver>(
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
         now: Time,
         observer: &mut O,
     ) -> Result<Admission, Loss> {
-        if EXTRAS && self.precedes_data(&packets[id]) {
+        if PATH == LOSSLESS && self.precedes_data(&packets[id]) {
             return Ok(self.send_control(packets, id));
         }
         let packet = self.packet_view(&packets[id]);
         observer.arriving(self.id, self.view(now), packet);
-        let fits = self.admit::<EXTRAS>(packets, id, packet, now)?;
-        let marker = match EXTRAS && self.aqm.is_some() {
+        let fits = self.admit::<PATH>(packets, id, packet, now)?;
+        let marker = match PATH == EXTRAS && self.aqm.is_some() {
             true => self.aqm_on_arrival(packets, id, packet, fits, now)?,
             false => Marker::Switch,
         };
@@ -269,13 +280,13 @@ impl<P: Policy> Switch<P> {
         }
         self.mark(packets, id, packet, marker, now, observer);
         self.buffer.store(packet.queue, packet.bytes, now);
-        if EXTRAS {
+        if PATH == EXTRAS {
             self.aqm_on_enqueued(id, packet, now);
         }
         self.ask(now, |policy, view| policy.on_enqueue(view, packet));
         observer.enqueued(self.id, self.view(now), packet);
-        let admission = self.serve::<EXTRAS, O>(packets, id, packet, now, observer);
-        if EXTRAS && self.pushes_out() {
+        let admission = self.serve::<PATH, O>(packets, id, packet, now, observer);
+        if PATH == EXTRAS && self.pushes_out() {
             self.expel(packets, now, observer);
         }
         Ok(admission)
@@ -283,14 +294,14 @@ impl<P: Policy> Switch<P> {
 
     /// Decides whether a packet may enter the buffer. Returns false if others have to be pushed out first.
     #[inline(always)]
-    fn admit<const EXTRAS: bool>(
+    fn admit<const PATH: Path>(
         &mut self,
         packets: &PacketStore,
         id: PacketId,
         packet: PacketView,
         now: Time,
     ) -> Result<bool, Loss> {
-        if EXTRAS && self.is_lossless() {
+        if PATH == LOSSLESS {
             return self.admit_lossless(packets.ingress_port(id), packet, now);
         }
         if !self.buffer.fits(packet.bytes) {
@@ -307,7 +318,7 @@ impl<P: Policy> Switch<P> {
 
     /// Makes the port of an enqueued packet send it, if the port is idle and the queue not blocked.
     #[inline(always)]
-    fn serve<const EXTRAS: bool, O: SwitchObserver>(
+    fn serve<const PATH: Path, O: SwitchObserver>(
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
@@ -315,14 +326,14 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Admission {
-        if EXTRAS && self.devices.is_some() {
+        if PATH == EXTRAS && self.devices.is_some() {
             return self.arrive_above_device(packets, id, packet, now, observer);
         }
-        if self.ports[packet.port].sending || EXTRAS && self.is_blocked(packet.queue) {
+        if self.ports[packet.port].sending || PATH == LOSSLESS && self.is_blocked(packet.queue) {
             let port = &mut self.ports[packet.port];
             port.length += 1;
             if (port.length as usize) < self.outside_buffer {
-                self.release::<EXTRAS>(packets, id, packet, now);
+                self.release::<PATH>(packets, id, packet, now);
             }
             observer.waits(id, now);
             self.queues[packet.queue].append(packets, id);
@@ -331,8 +342,8 @@ impl<P: Policy> Switch<P> {
         self.ports[packet.port].sending = true;
         observer.served(id, now, false);
         let counted = (self.outside_buffer > 0).then_some(packet);
-        self.begin::<EXTRAS>(packets, id, counted, now);
-        if EXTRAS && self.aqm.is_some() {
+        self.begin::<PATH>(packets, id, counted, now);
+        if PATH == EXTRAS && self.aqm.is_some() {
             self.aqm_on_service(packet, now, observer);
         }
         Admission::Served
@@ -350,36 +361,37 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Option<PacketId> {
-        match self.has_extras {
-            true => self.sent_by_stages::<true, O>(packets, id, now, observer),
-            false => self.sent_by_stages::<false, O>(packets, id, now, observer),
+        match self.path {
+            PLAIN => self.sent_by_stages::<PLAIN, O>(packets, id, now, observer),
+            LOSSLESS => self.sent_by_stages::<LOSSLESS, O>(packets, id, now, observer),
+            _ => self.sent_by_stages::<EXTRAS, O>(packets, id, now, observer),
         }
     }
 
-    /// As [`sent`](Switch::sent); `EXTRAS` as on arrival.
+    /// As [`sent`](Switch::sent); `PATH` as on arrival.
     #[inline(always)]
-    fn sent_by_stages<const EXTRAS: bool, O: SwitchObserver>(
+    fn sent_by_stages<const PATH: Path, O: SwitchObserver>(
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
         now: Time,
         observer: &mut O,
     ) -> Option<PacketId> {
+        if PATH == LOSSLESS && self.precedes_data(&packets[id]) {
+            return self.sent_control(packets, id, now, observer);
+        }
         let mut packet = self.packet_view(&packets[id]);
-        if EXTRAS {
-            if self.precedes_data(&packets[id]) {
-                return self.sent_control(packets, id, now, observer);
-            }
+        if PATH != PLAIN {
             packet.bytes = u64::from(self.counted_bytes(&packets[id]));
-            if self.devices.is_some() {
-                return self.sent_by_device(packets, packet, now, observer);
-            }
-            if self.aqm.is_some() {
-                self.aqm_on_change(packet.queue, now);
-            }
+        }
+        if PATH == EXTRAS && self.devices.is_some() {
+            return self.sent_by_device(packets, packet, now, observer);
+        }
+        if PATH == EXTRAS && self.aqm.is_some() {
+            self.aqm_on_change(packet.queue, now);
         }
         if self.outside_buffer == 0 {
-            self.release::<EXTRAS>(packets, id, packet, now);
+            self.release::<PATH>(packets, id, packet, now);
         }
         self.counters.forwarded += 1;
         self.ask(now, |policy, view| policy.on_departure(view, packet));
@@ -387,11 +399,11 @@ impl<P: Policy> Switch<P> {
         if self.outside_buffer > 1 {
             self.uncount(packets, packet.port, now);
         }
-        if EXTRAS && self.aqm.is_some() {
+        if PATH == EXTRAS && self.aqm.is_some() {
             self.aqm_on_departure(packet.queue, now);
         }
-        let next = self.serve_next::<EXTRAS, O>(packets, packet.port, now, observer);
-        if EXTRAS && self.pushes_out() {
+        let next = self.serve_next::<PATH, O>(packets, packet.port, now, observer);
+        if PATH == EXTRAS && self.pushes_out() {
             self.expel(packets, now, observer);
         }
         next
@@ -399,56 +411,58 @@ impl<P: Policy> Switch<P> {
 
     /// Makes a port that sends nothing any more begin to send the next packet, if any may be sent.
     #[inline(always)]
-    fn serve_next<const EXTRAS: bool, O: SwitchObserver>(
+    fn serve_next<const PATH: Path, O: SwitchObserver>(
         &mut self,
         packets: &mut PacketStore,
         port: usize,
         now: Time,
         observer: &mut O,
     ) -> Option<PacketId> {
-        let mut next = self.next_of_port::<EXTRAS>(packets, port);
-        if EXTRAS && self.aqm.is_some() {
+        let mut next = self.next_of_port::<PATH>(packets, port);
+        if PATH == EXTRAS && self.aqm.is_some() {
             next = next.and_then(|next| self.aqm_next(packets, next, now, observer));
         }
         self.ports[port].sending = next.is_some();
         let next = next?;
-        if !EXTRAS || !self.precedes_data(&packets[next]) {
+        if PATH != LOSSLESS || !self.precedes_data(&packets[next]) {
             observer.served(next, now, true);
             let counted = (self.outside_buffer == 1).then(|| self.packet_view(&packets[next]));
-            if EXTRAS
+            if PATH == EXTRAS
                 && self.aqm.is_some()
                 && let Some(packet) = counted
             {
                 self.aqm_on_change(packet.queue, now);
             }
-            self.begin::<EXTRAS>(packets, next, counted, now);
+            self.begin::<PATH>(packets, next, counted, now);
         }
         Some(next)
     }
 
     /// Begins the transmission of a packet, which leaves the buffer now if it is still `counted`.
     #[inline(always)]
-    fn begin<const EXTRAS: bool>(
+    fn begin<const PATH: Path>(
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
         counted: Option<PacketView>,
         now: Time,
     ) {
-        if EXTRAS && let Marking::RedAtDequeue(_) = self.marking {
+        if PATH == LOSSLESS
+            && let Marking::RedAtDequeue(_) = self.marking
+        {
             self.mark_at_dequeue(&mut packets[id]);
         }
         if let Some(packet) = counted {
-            self.release::<EXTRAS>(packets, id, packet, now);
+            self.release::<PATH>(packets, id, packet, now);
         }
-        if EXTRAS && self.meters.is_some() {
+        if PATH != PLAIN && self.meters.is_some() {
             self.stamp(packets, id, now);
         }
     }
 
     /// Stops counting a packet.
     #[inline(always)]
-    fn release<const EXTRAS: bool>(
+    fn release<const PATH: Path>(
         &mut self,
         packets: &PacketStore,
         id: PacketId,
@@ -456,7 +470,9 @@ impl<P: Policy> Switch<P> {
         now: Time,
     ) {
         self.buffer.release(packet.queue, packet.bytes, now);
-        if EXTRAS && let AdmissionControl::Lossless(mmu) = &mut self.admission {
+        if PATH == LOSSLESS
+            && let AdmissionControl::Lossless(mmu) = &mut self.admission
+        {
             mmu.unbook(&self.buffer, packets.ingress_port(id), packet, now);
         }
     }
@@ -605,7 +621,14 @@ impl<P: Policy> Switch<P> {
             self.marking = Marking::None;
         }
         self.aqm = Some(Box::new(aqm));
-        self.has_extras = true;
+        self.add_extras();
+    }
+
+    /// Notes that the switch has more than the plain path.
+    fn add_extras(&mut self) {
+        if self.path == PLAIN {
+            self.path = EXTRAS;
+        }
     }
 
     /// Returns true if packets that are already enqueued can be lost: pushed out, or dropped at the

@@ -15,7 +15,7 @@ mod step;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::ecn::Marker;
-use super::{Loss, PacketView, Policy, Switch, SwitchObserver};
+use super::{EXTRAS, Loss, PacketView, Policy, Switch, SwitchObserver};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
 use crate::rng;
 use crate::switch::SwitchId;
@@ -437,7 +437,7 @@ impl<P: Policy> Switch<P> {
                     if let Some(aqm) = &mut self.aqm {
                         each!(&mut aqm.discipline, d => d.on_exhausted(queue, now));
                     }
-                    self.next_of_port::<true>(packets, packet.port)?
+                    self.next_of_port::<EXTRAS>(packets, packet.port)?
                 }
             };
         }

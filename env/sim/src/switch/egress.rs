@@ -4,7 +4,7 @@
 //! Most switches have neither.
 
 use super::mmu::Mmu;
-use super::{Admission, PacketView, Policy, Switch, SwitchObserver};
+use super::{Admission, EXTRAS, PacketView, Policy, Switch, SwitchObserver};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketQueue, PacketStore, SizeClass};
 use crate::engine::telemetry::{HopRecord, PortId};
 use crate::units::{Rate, Time};
@@ -96,7 +96,7 @@ impl<P: Policy> Switch<P> {
     pub(crate) fn measure(&mut self, meters: Meters) {
         debug_assert_eq!(meters.ports.len(), self.ports.len());
         self.meters = Some(Box::new(meters));
-        self.has_extras = true;
+        self.add_extras();
     }
 
     /// Stamps a packet that the scheduler has taken from its queue. The packet no longer counts there,
@@ -243,7 +243,7 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Option<PacketId> {
-        let mut id = self.next_of_port::<true>(packets, port)?;
+        let mut id = self.next_of_port::<EXTRAS>(packets, port)?;
         if self.aqm.is_some() {
             id = self.aqm_next(packets, id, now, observer)?;
         }

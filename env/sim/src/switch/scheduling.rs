@@ -1,6 +1,6 @@
 //! Choice of the packet that a port sends next.
 
-use super::{Policy, Switch};
+use super::{LOSSLESS, Path, Policy, Switch};
 use crate::engine::packet::{PacketId, PacketStore};
 use crate::scenario::Scheduler;
 
@@ -45,12 +45,12 @@ impl Scheduling {
 impl<P: Policy> Switch<P> {
     /// Takes the packet that a port sends next.
     #[inline(always)]
-    pub(super) fn next_of_port<const EXTRAS: bool>(
+    pub(super) fn next_of_port<const PATH: Path>(
         &mut self,
         packets: &PacketStore,
         port: usize,
     ) -> Option<PacketId> {
-        if EXTRAS && self.is_lossless() {
+        if PATH == LOSSLESS {
             return self.next_lossless(packets, port);
         }
         let packet = match self.numbering.queues_per_port() {

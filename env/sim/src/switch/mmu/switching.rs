@@ -5,7 +5,7 @@ use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
 use crate::scenario::Scenario;
 use crate::switch::ecn::Marking;
 use crate::switch::{
-    Admission, AdmissionControl, Loss, PacketView, Policy, Switch, SwitchObserver,
+    Admission, AdmissionControl, LOSSLESS, Loss, PacketView, Policy, Switch, SwitchObserver,
 };
 use crate::units::{Rate, Time};
 
@@ -23,7 +23,7 @@ impl<P: Policy> Switch<P> {
         let capacity = self.buffer.capacity();
         let mmu = Mmu::new(self.id, thresholds, at, capacity, rates);
         self.admission = AdmissionControl::Lossless(Box::new(mmu));
-        self.has_extras = true;
+        self.path = LOSSLESS;
         if let Some(marking) = Marking::at_dequeue(at, seed, self.id, rates) {
             self.marking = marking;
         }
@@ -180,7 +180,7 @@ impl<P: Policy> Switch<P> {
             self.ports[port].length -= 1;
             let seen = self.packet_view(&packets[id]);
             let ingress_port = packets.ingress_port(id);
-            self.release::<true>(packets, id, seen, now);
+            self.release::<LOSSLESS>(packets, id, seen, now);
             self.lose(&packets[id], Loss::Head, now, observer);
             if let Some(mmu) = self.mmu_mut() {
                 mmu.count_loss(ingress_port, seen, now);
@@ -216,7 +216,7 @@ impl<P: Policy> Switch<P> {
     ) -> Option<PacketId> {
         self.counters.forwarded += u64::from(packets[id].kind != PacketKind::Pause);
         let port = self.port_of(usize::from(packets[id].queue));
-        self.serve_next::<true, O>(packets, port, now, observer)
+        self.serve_next::<LOSSLESS, O>(packets, port, now, observer)
     }
 
     /// Hands a control packet to its port, which sends it at once if it is idle.
@@ -254,6 +254,6 @@ impl<P: Policy> Switch<P> {
         if frame.pauses || self.ports[port].sending {
             return None;
         }
-        self.serve_next::<true, O>(packets, port, now, observer)
+        self.serve_next::<LOSSLESS, O>(packets, port, now, observer)
     }
 }
