@@ -77,12 +77,13 @@ enum AdmissionControl {
     Lossless(Box<Mmu>),
 }
 
-/// Which stages a packet's path has besides admission by the policy, a queue and its service: none, those of a
-/// lossless switch, or queue management, push-out, device queues and meters, as far as there are any. Lossless
-/// switches have none of these but meters.
+/// What a packet's path has besides admission by the policy, a queue and its service.
 type Path = u8;
+/// Nothing.
 const PLAIN: Path = 0;
+/// The memory management unit of a lossless switch, pauses and control packets, and meters if there are any.
 const LOSSLESS: Path = 1;
+/// Those that there are of queue management, push-out, device queues and meters.
 const EXTRAS: Path = 2;
 
 /// Counts over a run.
@@ -265,7 +266,7 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Result<Admission, Loss> {
-        if PATH == LOSSLESS && self.precedes_data(&packets[id]) {
+        if PATH == LOSSLESS && packets[id].flags.is_control() {
             return Ok(self.send_control(packets, id));
         }
         let packet = self.packet_view(&packets[id]);
@@ -377,7 +378,7 @@ impl<P: Policy> Switch<P> {
         now: Time,
         observer: &mut O,
     ) -> Option<PacketId> {
-        if PATH == LOSSLESS && self.precedes_data(&packets[id]) {
+        if PATH == LOSSLESS && packets[id].flags.is_control() {
             return self.sent_control(packets, id, now, observer);
         }
         let mut packet = self.packet_view(&packets[id]);
@@ -424,7 +425,7 @@ impl<P: Policy> Switch<P> {
         }
         self.ports[port].sending = next.is_some();
         let next = next?;
-        if PATH != LOSSLESS || !self.precedes_data(&packets[next]) {
+        if PATH != LOSSLESS || !packets[next].flags.is_control() {
             observer.served(next, now, true);
             let counted = (self.outside_buffer == 1).then(|| self.packet_view(&packets[next]));
             if PATH == EXTRAS

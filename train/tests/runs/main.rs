@@ -96,6 +96,15 @@ fn metrics(out: &Path) -> String {
     fs::read_to_string(out.join("metrics.csv")).unwrap()
 }
 
+/// A number of the last row of `metrics.csv`.
+fn last_of(out: &Path, column: &str) -> u64 {
+    let table = metrics(out);
+    let mut names = table.lines().next().unwrap().split(',');
+    let place = names.position(|name| name == column).unwrap();
+    let last = table.lines().last().unwrap().split(',').nth(place);
+    last.unwrap().parse().unwrap()
+}
+
 /// The learner's networks in the newest stored state.
 fn weights(out: &Path, rounds: u64) -> Vec<u8> {
     let step = out.join(format!("checkpoints/step-{}", rounds * ROUND));
@@ -145,19 +154,10 @@ fn a_training_with_forks_is_the_same_for_any_threads_and_after_a_resume() {
     let mut without = config("without", 600, 1);
     without.forks.rate = 0.0;
     run(without);
-    let last = |name: &str| {
-        let metrics = metrics(&root.path().join(name));
-        metrics
-            .lines()
-            .last()
-            .unwrap()
-            .rsplit(',')
-            .next()
-            .unwrap()
-            .to_owned()
-    };
-    assert_eq!(last("without"), "0");
-    assert_ne!(last("one"), "0");
+    let last = |name: &str, column: &str| last_of(&root.path().join(name), column);
+    assert_eq!(last("without", "forked"), 0);
+    assert_ne!(last("one", "forked"), 0);
+    assert_eq!(last("one", "simulations"), whole.simulations);
 }
 
 #[test]
@@ -575,8 +575,7 @@ fn a_search_alone_is_a_training_too() {
     run(other);
     assert_eq!((summary.decisions, summary.updates), (0, 0));
     assert!(summary.simulations > 3 * 5 * 2);
-    let last = metrics(&first).trim_end().rsplit(',').next().map(str::parse);
-    assert_eq!(last, Some(Ok(summary.simulations)), "the last column");
+    assert_eq!(last_of(&first, "simulations"), summary.simulations);
     for file in ["rule.json", "checkpoints/best/actor.safetensors"] {
         let [first, second] = [&first, &second].map(|out| fs::read(out.join(file)).unwrap());
         assert_eq!(first, second, "{file}");

@@ -1,7 +1,7 @@
 //! A lossless switch, which has lossless and lossy packets: arrivals, departures and pauses.
 
 use super::{Booking, IngressUse, LosslessThresholds, Mmu, PauseFrame};
-use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
+use crate::engine::packet::{PacketId, PacketKind, PacketStore};
 use crate::scenario::Scenario;
 use crate::switch::ecn::Marking;
 use crate::switch::{
@@ -69,12 +69,6 @@ impl<P: Policy> Switch<P> {
 
 /// Stages of the packet path that differ.
 impl<P: Policy> Switch<P> {
-    /// Returns true if the switch is lossless.
-    #[inline]
-    pub(in crate::switch) fn is_lossless(&self) -> bool {
-        matches!(self.admission, AdmissionControl::Lossless(_))
-    }
-
     /// Decides on a packet that came by a port, and counts it. The order of checks is that of the paper:
     /// the pool and the headroom at the ingress, then the egress. A packet that fails one changes no
     /// counter.
@@ -198,12 +192,6 @@ impl<P: Policy> Switch<P> {
 /// Control packets: pause frames, and the packets of the scenario's `control_class`. They precede all
 /// data, and are never paused, lost or counted.
 impl<P: Policy> Switch<P> {
-    /// Returns true if a packet precedes all data: a control packet in a lossless switch.
-    #[inline]
-    pub(in crate::switch) fn precedes_data(&self, packet: &Packet) -> bool {
-        self.is_lossless() && packet.flags.is_control()
-    }
-
     /// As [`sent`](Switch::sent), for a control packet.
     #[cold]
     #[inline(never)]
