@@ -277,7 +277,7 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
             .reduce(|a, b| (a.0 + b.0, a.1 + b.1))
             .expect("critics");
         let share = together as f64 / count as f64;
-        let (value, slopes) = (value * share as f32, slopes * share);
+        let (value, slopes) = (value * single(share), slopes * share);
         let left_out = 1.0 - self.config.common_slope;
         let ([rows, agents], width) = (batch.active.dims(), slopes.dims()[1]);
         let each = |tensor: Tensor<2>| tensor.reshape([rows * agents, width / agents]);
