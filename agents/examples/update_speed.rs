@@ -22,41 +22,37 @@ const PORTS: usize = 16;
 fn main() -> Result<(), LearnerError> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut replay = random_replay(&mut rng);
-    for policy_delay in [1, 2] {
-        for batch_size in [64, 256] {
-            let config = SacConfig {
-                batch_size,
-                policy_delay,
-                ..SacConfig::default()
-            };
-            let mut sac =
-                PortSac::new(config, PortsConfig::default(), ActionSet::Alpha, 1, &cpu())?;
-            let mut batch = Batch::default();
-            let mut sampling = 0.0;
-            let mut updating = 0.0;
-            let mut rounds = 0;
-            for round in 0.. {
-                let start = Instant::now();
-                replay.sample(batch_size, 1, &mut batch);
-                let middle = Instant::now();
-                sac.update(&batch);
-                if round >= 4 {
-                    sampling += (middle - start).as_secs_f64();
-                    updating += middle.elapsed().as_secs_f64();
-                    rounds += 1;
-                }
-                if updating > 2.0 {
-                    break;
-                }
+    for batch_size in [64, 256] {
+        let config = SacConfig {
+            batch_size,
+            ..SacConfig::default()
+        };
+        let mut sac = PortSac::new(config, PortsConfig::default(), ActionSet::Alpha, 1, &cpu())?;
+        let mut batch = Batch::default();
+        let mut sampling = 0.0;
+        let mut updating = 0.0;
+        let mut rounds = 0;
+        for round in 0.. {
+            let start = Instant::now();
+            replay.sample(batch_size, 1, &mut batch);
+            let middle = Instant::now();
+            sac.update(&batch);
+            if round >= 4 {
+                sampling += (middle - start).as_secs_f64();
+                updating += middle.elapsed().as_secs_f64();
+                rounds += 1;
             }
-            println!(
-                "policy delay {policy_delay}, batch {batch_size:>3}: \
-                 {:6.1} updates/s, {:6.2} ms an update, {:5.2} ms a batch",
-                f64::from(rounds) / (sampling + updating),
-                1e3 * updating / f64::from(rounds),
-                1e3 * sampling / f64::from(rounds),
-            );
+            if updating > 2.0 {
+                break;
+            }
         }
+        println!(
+            "batch {batch_size:>3}: \
+             {:6.1} updates/s, {:6.2} ms an update, {:5.2} ms a batch",
+            f64::from(rounds) / (sampling + updating),
+            1e3 * updating / f64::from(rounds),
+            1e3 * sampling / f64::from(rounds),
+        );
     }
     inference(&mut rng);
     Ok(())

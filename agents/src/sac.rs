@@ -177,7 +177,7 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         self.updates
     }
 
-    /// Learns from a batch: a step of all critics, one of actor and temperature where it is due, and of the targets.
+    /// Learns from a batch: a step of all critics, then of actor and temperature unless they wait, and of the targets.
     pub fn update(&mut self, batch: &Samples<P::Observation>) -> UpdateMetrics {
         let target = self.target(batch);
         let target_mean = scalar(mean_of(target.clone(), &batch.active));
@@ -185,8 +185,7 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         let steps = critics.map(|critic| critic.step(batch, &target, rate));
         let steps: Vec<[f32; 3]> = steps.collect();
         let mean = |of: usize| steps.iter().map(|step| step[of]).sum::<f32>() / steps.len() as f32;
-        let due = self.updates >= self.config.actor_starts
-            && self.updates.is_multiple_of(self.config.policy_delay);
+        let due = self.updates >= self.config.actor_starts;
         let actor = due.then(|| self.actor_step(batch));
         let kl = due.then(|| self.steer(batch)).flatten();
         self.updates += 1;

@@ -122,7 +122,7 @@ fn points(table: &str, effort: &str) -> Result<Vec<(f64, f64)>, String> {
     let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
     let column = |name: &str| {
         let found = header.iter().position(|column| *column == name);
-        found.ok_or_else(|| format!("line 1: no column `{name}`; it is no table of a training"))
+        found.ok_or_else(|| format!("line 1: no column `{name}`; it is no table of a training, or one of an earlier version"))
     };
     let columns = [column(effort)?, column(RESULT)?];
     let mut points = Vec::new();

@@ -262,7 +262,6 @@ fn a_saved_learner_continues_bit_for_bit_and_threads_change_nothing() {
     for actions in ActionSet::ALL {
         let config = SacConfig {
             critics: 3,
-            policy_delay: 2,
             actor_starts: 3,
             actor_kl: 0.01,
             ..small()

@@ -26,8 +26,6 @@ pub struct SacConfig {
     pub target_entropy: f64,
     /// Temperature at the start. (C: 1)
     pub initial_temperature: f64,
-    /// Updates of the critics per step of the actor. (H: 1; C: 2)
-    pub policy_delay: u64,
     /// Updates before the actor's first step. (H: 0)
     pub actor_starts: u64,
     /// Largest divergence of the policy's means over 32 steps, in nats per agent. Adam's step size falls while the
@@ -90,7 +88,6 @@ impl SacConfig {
             polyak: 0.005,
             target_entropy: -1.0,
             initial_temperature: 1.0,
-            policy_delay: 1,
             actor_starts: 0,
             actor_kl: 0.0,
             gaussian_entropy: false,
@@ -142,11 +139,6 @@ impl SacConfig {
                 "initial_temperature",
                 positive(self.initial_temperature),
                 size,
-            ),
-            (
-                "policy_delay",
-                (1..=1_000_000).contains(&self.policy_delay),
-                "between 1 and 10^6",
             ),
             (
                 "actor_starts",

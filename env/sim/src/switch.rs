@@ -474,7 +474,7 @@ impl<P: Policy> Switch<P> {
         if PATH == LOSSLESS
             && let AdmissionControl::Lossless(mmu) = &mut self.admission
         {
-            mmu.unbook(&self.buffer, packets.ingress_port(id), packet, now);
+            mmu.discharge(&self.buffer, packets.ingress_port(id), packet, now);
         }
     }
 

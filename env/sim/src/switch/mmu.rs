@@ -27,7 +27,6 @@ use crate::engine::topology::SwitchId;
 use crate::scenario::{LosslessRules, Priorities, Scenario};
 use crate::units::{Rate, Time};
 
-use admission::Booking;
 pub(crate) use pfc::PauseFrame;
 pub use pfc::PfcInterval;
 use side::Side;

@@ -11,10 +11,9 @@ const ALPHA_UNSCHEDULED: f64 = 1_024.0;
 /// α of queues that the paper does not bound, in the published code.
 const ALPHA_UNBOUNDED: f64 = 10_000.0;
 
-/// Decision about an arrival.
+/// What an admitted packet counts in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Booking {
-    Drop,
+pub(super) enum Charge {
     Pool,
     Headroom,
 }
@@ -63,32 +62,33 @@ impl Mmu {
         side.note(queue, threshold)
     }
 
-    /// Decides on a packet that came by `port`; the buffer shows the state before it.
+    /// Decides on a packet that came by `port`; the buffer shows the state before it. Returns `None` if the packet
+    /// is to be dropped.
     pub(super) fn admit(
         &mut self,
         buffer: &SharedBuffer,
         port: usize,
         packet: PacketView,
         now: Time,
-    ) -> Booking {
+    ) -> Option<Charge> {
         let pool_used = buffer.occupancy() - self.headroom;
         let fits = buffer.occupancy() + packet.bytes <= self.limits.buffer;
         let ingress = self.ingress_of(port, packet.queue);
         match (fits, self.is_lossless(packet.queue)) {
-            (false, _) => Booking::Drop,
-            (true, true) => self.judge_lossless(buffer, ingress, pool_used, packet, now),
-            (true, false) => self.judge_lossy(buffer, ingress, pool_used, packet, now),
+            (false, _) => None,
+            (true, true) => self.charge_of_lossless(buffer, ingress, pool_used, packet, now),
+            (true, false) => self.charge_of_lossy(buffer, ingress, pool_used, packet, now),
         }
     }
 
-    fn judge_lossless(
+    fn charge_of_lossless(
         &mut self,
         buffer: &SharedBuffer,
         ingress: usize,
         pool_used: u64,
         packet: PacketView,
         now: Time,
-    ) -> Booking {
+    ) -> Option<Charge> {
         let bytes = packet.bytes;
         let Ingress { headroom, .. } = self.ingress[ingress];
         let overruns = self.guard && pool_used + bytes > self.limits.pool;
@@ -98,7 +98,7 @@ impl Mmu {
             let of_port = self.limits.port_headroom[ingress / self.priorities];
             let exceeds = headroom + bytes > of_port;
             if exceeds || self.headroom + bytes > self.limits.headroom {
-                return Booking::Drop;
+                return None;
             }
         }
         if !self.is_reverie() {
@@ -107,17 +107,17 @@ impl Mmu {
             let length = buffer.queue(packet.queue);
             let unbounded = Mmu::dynamic(ALPHA_UNBOUNDED, pool, used);
             if exceeds || self.as_ns3 && (length + bytes) as f64 > unbounded {
-                return Booking::Drop;
+                return None;
             }
         }
         match uses_headroom {
-            true => Booking::Headroom,
-            false => Booking::Pool,
+            true => Some(Charge::Headroom),
+            false => Some(Charge::Pool),
         }
     }
 
     /// Returns true if an ingress queue of lossless packets is too long for one more in the pool. The
-    /// published code tests this after it has booked the packet.
+    /// published code tests this after it has charged the packet.
     fn passes_threshold(
         &mut self,
         ingress: usize,
@@ -125,35 +125,35 @@ impl Mmu {
         packet: PacketView,
         now: Time,
     ) -> bool {
-        let booked = if self.as_ns3 { packet.bytes } else { 0 };
-        let (length, used) = (self.ingress[ingress].bytes, pool_used + booked);
+        let charged = if self.as_ns3 { packet.bytes } else { 0 };
+        let (length, used) = (self.ingress[ingress].bytes, pool_used + charged);
         let threshold =
             self.compute_threshold(false, ingress, length, used, packet.unscheduled, now);
         match (self.is_reverie(), self.as_ns3) {
             (true, _) => self.at_ingress.filtered(ingress) > threshold,
-            (false, true) => (length + booked) as f64 > threshold,
+            (false, true) => (length + charged) as f64 > threshold,
             (false, false) => length as f64 >= threshold,
         }
     }
 
-    fn judge_lossy(
+    fn charge_of_lossy(
         &mut self,
         buffer: &SharedBuffer,
         ingress: usize,
         pool_used: u64,
         packet: PacketView,
         now: Time,
-    ) -> Booking {
+    ) -> Option<Charge> {
         let bytes = packet.bytes;
         if pool_used + bytes > self.limits.pool {
-            return Booking::Drop;
+            return None;
         }
         if !self.is_reverie() {
             let came = self.ingress[ingress].bytes;
             let unbounded = Mmu::dynamic(ALPHA_UNBOUNDED, self.limits.pool, pool_used);
             let exceeds = self.stored[0] + bytes > self.limits.egress[0];
             if exceeds || self.as_ns3 && (came + bytes) as f64 > unbounded {
-                return Booking::Drop;
+                return None;
             }
         }
         let length = buffer.queue(packet.queue);
@@ -171,26 +171,20 @@ impl Mmu {
             (false, false) => length >= threshold,
         };
         match exceeds {
-            true => Booking::Drop,
-            false => Booking::Pool,
+            true => None,
+            false => Some(Charge::Pool),
         }
     }
 
     /// Counts a packet that was stored, and asks for a pause if it is on headroom.
-    pub(super) fn charge(
-        &mut self,
-        port: usize,
-        packet: PacketView,
-        charge_of: Booking,
-        now: Time,
-    ) {
+    pub(super) fn charge(&mut self, port: usize, packet: PacketView, charge: Charge, now: Time) {
         let class = usize::from(self.is_lossless(packet.queue));
         self.use_of_classes[class].settle(self.stored[class], now);
         self.stored[class] += packet.bytes;
         let place = self.ingress_of(port, packet.queue);
         let ingress = &mut self.ingress[place];
         ingress.bytes += packet.bytes;
-        if charge_of == Booking::Headroom {
+        if charge == Charge::Headroom {
             ingress.headroom += packet.bytes;
             self.headroom += packet.bytes;
             self.counters.max_headroom = self.counters.max_headroom.max(ingress.headroom);
@@ -200,7 +194,7 @@ impl Mmu {
 
     /// Removes a packet that came by `port` and has left from the counts; the buffer shows the state
     /// without it.
-    pub(in crate::switch) fn unbook(
+    pub(in crate::switch) fn discharge(
         &mut self,
         buffer: &SharedBuffer,
         port: usize,

@@ -1,6 +1,6 @@
 //! A lossless switch, which has lossless and lossy packets: arrivals, departures and pauses.
 
-use super::{Booking, IngressUse, LosslessThresholds, Mmu, PauseFrame};
+use super::{IngressUse, LosslessThresholds, Mmu, PauseFrame};
 use crate::engine::packet::{PacketId, PacketKind, PacketStore};
 use crate::scenario::Scenario;
 use crate::switch::ecn::Marking;
@@ -82,19 +82,15 @@ impl<P: Policy> Switch<P> {
         let AdmissionControl::Lossless(mmu) = &mut self.admission else {
             return Err(Loss::Refused);
         };
-        match mmu.admit(&self.buffer, ingress_port, packet, now) {
-            Booking::Drop => {
-                mmu.count_loss(ingress_port, packet, now);
-                match self.buffer.fits(packet.bytes) {
-                    true => Err(Loss::Refused),
-                    false => Err(Loss::Full),
-                }
-            }
-            booking => {
-                mmu.charge(ingress_port, packet, booking, now);
-                Ok(true)
-            }
-        }
+        let Some(charge) = mmu.admit(&self.buffer, ingress_port, packet, now) else {
+            mmu.count_loss(ingress_port, packet, now);
+            return Err(match self.buffer.fits(packet.bytes) {
+                true => Loss::Refused,
+                false => Loss::Full,
+            });
+        };
+        mmu.charge(ingress_port, packet, charge, now);
+        Ok(true)
     }
 
     /// Takes the packet that a port sends next: a control packet, or one of a queue that is not blocked.
