@@ -20,8 +20,8 @@ pub struct LearningCurve {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Draws results on the validation traces against the effort, one curve per training; `None` without points. `effort` says what is
-/// counted, such as "decisions".
+/// Draws results on the validation traces, one curve per training, against what `effort` names, such as
+/// "decisions"; `None` without points.
 ///
 /// # Errors
 /// Fails if the drawing library refuses the figure.
