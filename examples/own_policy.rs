@@ -1,10 +1,10 @@
 //! A policy of your own, next to DT, on one trace: `cargo run --release --example own_policy`.
 
 use bufgym::sim::network::Simulator;
-use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::{PacketView, Policy, PolicySpec, Verdict, View};
 use bufgym::sim::traffic;
+use bufgym::util::rng::{Split, trace_seed};
 
 /// Dynamic Threshold with α = 8 that keeps room for one full packet per idle port.
 struct Reserve;

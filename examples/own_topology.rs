@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
 use bufgym::sim::traffic;
+use bufgym::util::rng::{Split, trace_seed};
 
 /// The links of a fat-tree of switches with `k` ports (Al-Fares, Loukissas and Vahdat, SIGCOMM 2008): `k` pods of
 /// `k / 2` edge and `k / 2` aggregation switches, `k³ / 4` hosts. Links between pods are longer.

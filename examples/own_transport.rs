@@ -1,11 +1,11 @@
 //! A congestion control of your own, next to NewReno, on one trace: `cargo run --release --example own_transport`.
 
 use bufgym::sim::network::Simulator;
-use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
 use bufgym::sim::traffic;
 use bufgym::sim::transport::{Acked, CongestionControl, Settings, Window};
+use bufgym::util::rng::{Split, trace_seed};
 
 /// A window that follows the round-trip time: it grows by a segment per round trip while the queues on the path
 /// delay a packet by less than `target` round trips, and shrinks by an eighth where they delay it by more.

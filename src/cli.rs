@@ -33,8 +33,8 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use bufgym::sim::input;
 use bufgym::train::remote::Cluster;
+use bufgym::util::input;
 use clap::{Args, Parser, Subcommand};
 
 use error::{CliError, CliResult};

@@ -5,6 +5,7 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | [`util`] | input, files, memory, conversions, random streams |
 //! | [`sim`] | the packet-level simulator: scenarios, traffic, hosts, transports, switches, policies |
 //! | [`mod@env`] | the gym: NDT's control loop, observation, reward, environments |
 //! | [`slotted`] | the discrete-time model of the theorems |
@@ -59,3 +60,4 @@ pub use bufgym_sonic as sonic;
 #[cfg(target_os = "linux")]
 pub use bufgym_testbed as testbed;
 pub use bufgym_train as train;
+pub use bufgym_util as util;

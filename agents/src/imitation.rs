@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use bufgym_env::control::ActionSet;
-use bufgym_env::convert::single;
 use bufgym_models::files::current_folder;
 use bufgym_models::windows::{OBSERVATION, UNFOLDED, WINDOW, fill};
 use bufgym_models::{Actor, ActorWeights, Device, cpu};
+use bufgym_util::convert::single;
 use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorData};
 use rand::{RngExt as _, SeedableRng};

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use bufgym_env::control::{ActionSet, FEATURES, LEVELS};
-use bufgym_env::convert::single;
 use bufgym_models::critic::{BusyPorts, FRAMES, STATE};
 use bufgym_models::files::current_folder;
 use bufgym_models::windows::WINDOW;
 use bufgym_models::{Actor, ActorOutput, ActorWeights, Device, PortCritic};
+use bufgym_util::convert::single;
 use burn::tensor::{Tensor, TensorData};
 use rand::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

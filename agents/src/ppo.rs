@@ -22,11 +22,11 @@ mod checkpoint;
 use std::f64::consts::PI;
 
 use bufgym_env::control::ActionSet;
-use bufgym_env::convert::{floor_u64, index, single};
 use bufgym_models::critic::{STATE, VALUE_STATE, newest};
 use bufgym_models::parameters::{host_values, number, polyak};
 use bufgym_models::windows::{UNFOLDED, WINDOW};
 use bufgym_models::{Actor, ActorWeights, Device, StateValue};
+use bufgym_util::convert::{floor_u64, index, single};
 use burn::module::Module;
 use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::{Tensor, TensorData};

@@ -9,9 +9,9 @@ mod file;
 mod pairs;
 
 use bufgym_env::control::{FEATURES, HISTORY, INITIAL_INDEX, MAX_OUTPUTS, PRIVILEGED, cell_centre};
-use bufgym_env::convert::index;
 use bufgym_models::critic::{FRAMES, STATE};
 use bufgym_models::windows::{OBSERVATION, UNFOLDED, fill_row};
+use bufgym_util::convert::index;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};

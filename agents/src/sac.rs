@@ -29,9 +29,9 @@ mod samples;
 
 use std::f64::consts::{LN_2, PI};
 
-use bufgym_env::convert::{index, single};
 use bufgym_models::parameters::{number, polyak};
 use bufgym_models::{ActorOutput, Device, standard_normal};
+use bufgym_util::convert::{index, single};
 use burn::module::Module;
 use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::activation::softplus;

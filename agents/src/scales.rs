@@ -1,9 +1,9 @@
 //! Scales of the networks' inputs, measured once: drops are rare, and a network should see them as well as queues.
 
 use bufgym_env::control::FEATURES;
-use bufgym_env::convert::single;
 use bufgym_models::critic::{FRAMES, STATE};
 use bufgym_models::windows::{TAPS, WINDOW};
+use bufgym_util::convert::single;
 
 /// Standardised inputs are clipped here: a few samples must not decide a step.
 const MOST_INPUT: f32 = 5.0;

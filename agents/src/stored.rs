@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use bufgym_models::files::{decode_tensors, encode_tensors, sha256, sha256_of_file};
 use bufgym_models::parameters::{NamedTensor, apply, collect};
-use bufgym_sim::files::write_new;
-use bufgym_sim::input::{self, condensed, excerpt};
+use bufgym_util::files::write_new;
+use bufgym_util::input::{self, condensed, excerpt};
 use burn::module::Module;
 use burn::optim::{ModuleOptimizer, OptimizerRecord};
 use burn::tensor::Bytes;

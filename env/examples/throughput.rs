@@ -6,10 +6,10 @@
 use std::time::{Duration, Instant};
 
 use bufgym_env::control::{ControlEnv, ControlOptions, StopReason};
-use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{ListOptions, Trace, generate};
+use bufgym_util::rng::{Split, trace_seed};
 
 type Failure = Box<dyn std::error::Error>;
 

@@ -20,8 +20,6 @@
 pub mod control;
 pub mod gym;
 
-pub use bufgym_sim::convert;
-
 /// The README's examples, which are tested with those of the documentation.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

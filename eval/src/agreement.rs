@@ -1,6 +1,6 @@
 //! Measures whether a prediction agrees with a measurement: the same policies on the same traces, twice.
 
-use bufgym_sim::rng;
+use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 use serde::Serialize;
@@ -150,7 +150,7 @@ fn every_order(values: &mut Vec<f64>, length: usize, visit: &mut impl FnMut(&[f6
 fn shuffle(values: &mut [f64], random: &mut Xoshiro256PlusPlus) {
     for last in (1..values.len()).rev() {
         let wide = u128::from(random.next_u64()) * (last as u128 + 1);
-        let place = bufgym_sim::convert::index(bufgym_sim::convert::lower_u64(wide >> 64));
+        let place = bufgym_util::convert::index(bufgym_util::convert::lower_u64(wide >> 64));
         values.swap(last, place);
     }
 }

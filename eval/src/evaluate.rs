@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use bufgym_sim::network::{Outcome, SimError};
-use bufgym_sim::rng::{self, Split};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::traffic::{self, Trace, TraceError};
+use bufgym_util::rng::{self, Split};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 

@@ -23,9 +23,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use bufgym_env::control::{Controller, LowLevelPolicy};
-use bufgym_sim::rng::{self, Split};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::PolicySpec;
+use bufgym_util::rng::{self, Split};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 

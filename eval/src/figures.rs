@@ -21,7 +21,7 @@ pub(crate) use explain::share_of;
 pub use learning::{LearningCurve, learning};
 pub use pauses::figures as of_pauses;
 
-use bufgym_sim::input::lines;
+use bufgym_util::input::lines;
 
 use crate::data::{Entry, Evaluation};
 

@@ -29,11 +29,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bufgym_env::control::LowLevelPolicy;
 use bufgym_sim::network::{SimError, Summary};
-use bufgym_sim::rng::Split;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
+use bufgym_util::rng::Split;
 use rayon::prelude::*;
 
 use crate::data::ScenarioFacts;
@@ -88,7 +88,7 @@ impl HeadroomConfig {
     pub fn new(scenario: Scenario, rules: Vec<PolicySpec>, seed: u64) -> HeadroomConfig {
         let drain_us =
             8e6 * scenario.network.buffer_bytes as f64 / scenario.network.rate_bps as f64;
-        let step_us = bufgym_sim::convert::floor_u64(2.5 * drain_us).max(1);
+        let step_us = bufgym_util::convert::floor_u64(2.5 * drain_us).max(1);
         HeadroomConfig {
             horizon_us: HORIZON_STEPS * step_us,
             scenario,

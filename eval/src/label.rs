@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use bufgym_sim::input::excerpt;
 use bufgym_sim::switch::PolicySpec;
+use bufgym_util::input::excerpt;
 
 use crate::data::{Entry, PolicySummary, Role};
 use crate::entrant::Entrant;

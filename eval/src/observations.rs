@@ -3,8 +3,8 @@
 
 use bufgym_env::control::{Controller, run_controlled};
 use bufgym_export::{OBSERVATION, Recording};
-use bufgym_sim::rng::Split;
 use bufgym_sim::scenario::{RangeU32, Scenario};
+use bufgym_util::rng::Split;
 use rayon::prelude::*;
 
 use crate::entrant::{Entrant, run_options};
@@ -148,7 +148,7 @@ mod tests {
     use bufgym_env::control::cell_centre;
     use bufgym_models::checkpoint::Manifest;
     use bufgym_models::{ActorWeights, FastActor};
-    use bufgym_sim::rng;
+    use bufgym_util::rng;
 
     use super::*;
 

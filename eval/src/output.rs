@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bufgym_sim::files::{Staging, entries, write_new};
+use bufgym_util::files::{Staging, entries, write_new};
 use serde_json::Value;
 
 use crate::data::Evaluation;

@@ -60,7 +60,7 @@ impl fmt::Display for Scale {
 
 /// A text that names no scale.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a scale: quick or paper", bufgym_sim::input::excerpt(.0))]
+#[error("`{}` is not a scale: quick or paper", bufgym_util::input::excerpt(.0))]
 pub struct UnknownScale(String);
 
 impl FromStr for Scale {

@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bufgym_models::files::sha256;
-use bufgym_sim::files::{self, Staging, is_folder, parent};
-use bufgym_sim::input::{MAX_JSON, read_text};
+use bufgym_util::files::{self, Staging, is_folder, parent};
+use bufgym_util::input::{MAX_JSON, read_text};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! Statistics of paired comparisons: all policies run the same traces, so a comparison has one ratio
 //! per trace, and the bootstrap resamples traces.
 
-use bufgym_sim::convert::{self, index};
+use bufgym_util::convert::{self, index};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};

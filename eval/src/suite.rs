@@ -7,8 +7,8 @@ mod page;
 use std::io;
 use std::path::PathBuf;
 
-use bufgym_sim::convert::index;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
+use bufgym_util::convert::index;
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Evaluation, PolicySummary, Role, SeedGroup, UNLIMITED, Versus};

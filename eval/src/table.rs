@@ -1,6 +1,6 @@
 //! The comparison as tables for the terminal.
 
-use bufgym_sim::input::visible;
+use bufgym_util::input::visible;
 
 use crate::data::{Evaluation, PolicySummary, Role, SeedGroup};
 use crate::metric::{

@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use bufgym_sim::convert::{floor_u64, index};
 use bufgym_sim::network::TimelineRow;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::units::Time;
+use bufgym_util::convert::{floor_u64, index};
 use rayon::prelude::*;
 
 use crate::data::{BASELINE, Role, Timeline, TimelineSeries, TraceResult};

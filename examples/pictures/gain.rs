@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use bufgym::sim::convert::whole_i32;
+use bufgym::util::convert::whole_i32;
 use plotters::prelude::*;
 
 use crate::Failure;

@@ -1,6 +1,6 @@
 //! A burst under complete sharing, Dynamic Threshold and the learned policy, one panel below the other.
 
-use bufgym::sim::convert::whole_i32;
+use bufgym::util::convert::whole_i32;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 

@@ -10,8 +10,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bufgym_sim::files::write_new;
-use bufgym_sim::input::{self, condensed, excerpt};
+use bufgym_util::files::write_new;
+use bufgym_util::input::{self, condensed, excerpt};
 use safetensors::SafeTensorError;
 
 pub use manifest::{

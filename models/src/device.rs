@@ -11,7 +11,7 @@ mod accelerator;
 use std::fmt;
 use std::str::FromStr;
 
-use bufgym_sim::input::{excerpt, suggestion};
+use bufgym_util::input::{excerpt, suggestion};
 use burn::tensor::Device;
 
 use crate::cpu;

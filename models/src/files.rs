@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use bufgym_sim::files::{is_folder, parent, remove, sync_folder};
-use bufgym_sim::input;
+use bufgym_util::files::{is_folder, parent, remove, sync_folder};
+use bufgym_util::input;
 use safetensors::tensor::{Dtype, SafeTensorError, SafeTensors, TensorView};
 use sha2::{Digest, Sha256};
 
@@ -162,7 +162,7 @@ fn sibling(dir: &Path, suffix: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use bufgym_sim::files::write_new;
+    use bufgym_util::files::write_new;
 
     use super::*;
 

@@ -37,7 +37,7 @@
 mod file;
 
 use bufgym_env::control::{ActionSet, Controller, FEATURES, HISTORY};
-use bufgym_env::convert::single;
+use bufgym_util::convert::single;
 use serde::{Serialize, Serializer};
 
 use crate::windows::OBSERVATION;

@@ -1,6 +1,6 @@
 //! Random numbers for initialisation and exploration, the same on every machine.
 
-use bufgym_env::convert::single;
+use bufgym_util::convert::single;
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use bufgym_sim::input::{self, excerpt};
+use bufgym_util::input::{self, excerpt};
 
 /// Limit on the bytes before the data: NumPy writes a hundred.
 const MAX_HEADER: u64 = 1 << 17;

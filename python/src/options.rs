@@ -99,7 +99,7 @@ fn trigger(text: &str) -> PyResult<TriggerMode> {
         .find(|mode| mode.name() == text)
         .ok_or_else(|| {
             let names = all.map(TriggerMode::name).join(", ");
-            let text = bufgym::sim::input::excerpt(text);
+            let text = bufgym::util::input::excerpt(text);
             invalid(format!(
                 "trigger '{text}' is not known; the triggers are {names}"
             ))
@@ -115,7 +115,7 @@ pub fn seed(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
         let text = value
             .repr()
             .map_or_else(|_| "?".to_owned(), |text| text.to_string());
-        let text = bufgym::sim::input::excerpt(&text);
+        let text = bufgym::util::input::excerpt(&text);
         invalid(format!(
             "seed {text}: a seed is a whole number from 0 to 18446744073709551615, or None"
         ))

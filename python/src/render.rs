@@ -1,9 +1,9 @@
 //! A picture of a switch: the queue of every port against its threshold.
 
 use bufgym::env::control::{ALPHAS, ControlEnv};
-use bufgym::env::convert::floor_usize;
 use bufgym::env::gym::BufferEnv;
 use bufgym::sim::switch::SwitchId;
+use bufgym::util::convert::floor_usize;
 
 const HEIGHT: usize = 240;
 /// Heights above and below the axis.

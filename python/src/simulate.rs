@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 
 use bufgym::cli::embed;
 use bufgym::sim::network::{FlowClass, FlowRecord, Outcome};
-use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::traffic::{self, ListOptions, Trace};
 use bufgym::sim::units::Time;
+use bufgym::util::rng::{Split, trace_seed};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

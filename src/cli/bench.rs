@@ -16,8 +16,8 @@ use super::Common;
 use super::error::{CliResult, LINE, ResultExt as _};
 use super::scenario::{ScenarioArgs, check_memory};
 use bufgym::models::DeviceChoice;
-use bufgym::sim::input;
 use bufgym::sim::scenario::Scenario;
+use bufgym::util::input;
 use simulate::Load;
 
 /// Measure simulator, environments, learner and inference

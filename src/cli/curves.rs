@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use bufgym::eval::figures::{self, LearningCurve};
-use bufgym::sim::input;
+use bufgym::util::input;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 

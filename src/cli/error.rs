@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bufgym_sim::input;
+use bufgym_util::input;
 use clap::error::ContextValue;
 
 /// Largest number of characters of a line on stderr. Errors shorten quotes to excerpts; this limit catches

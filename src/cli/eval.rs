@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use bufgym::eval::{self, Entrant, EvalConfig, EvalError};
-use bufgym::sim::input::visible;
 use bufgym::sim::scenario::Scenario;
+use bufgym::util::input::visible;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;

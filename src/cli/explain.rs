@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use bufgym::eval::Entrant;
 use bufgym::eval::explain::pauses::{self, PausesConfig};
 use bufgym::eval::explain::{self, ExplainConfig, ExplainError, TRACES};
-use bufgym::sim::input::visible;
 use bufgym::sim::scenario::Scenario;
+use bufgym::util::input::visible;
 use clap::Args;
 use serde_json::json;
 

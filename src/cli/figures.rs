@@ -15,7 +15,7 @@ use bufgym::eval::papers::{
 use bufgym::eval::{Entrant, Progress};
 use bufgym::models::ActorWeights;
 use bufgym::models::checkpoint::Manifest;
-use bufgym::sim::input::excerpt;
+use bufgym::util::input::excerpt;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use bufgym::eval::headroom::{self, HeadroomConfig, HeadroomError, Part, Progress};
-use bufgym::sim::convert::floor_u64;
-use bufgym::sim::memory::Estimate;
 use bufgym::sim::network;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
 use bufgym::sim::switch::policy::Deployment;
 use bufgym::sim::traffic;
+use bufgym::util::convert::floor_u64;
+use bufgym::util::memory::Estimate;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;

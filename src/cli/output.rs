@@ -6,8 +6,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use bufgym::eval::suite::Parts;
-use bufgym::sim::files::{self, Staging, ground, parent};
-use bufgym::sim::input::visible;
+use bufgym::util::files::{self, Staging, ground, parent};
+use bufgym::util::input::visible;
 
 use super::error::{CliError, CliResult};
 

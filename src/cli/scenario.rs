@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use bufgym::sim::memory::Estimate;
 use bufgym::sim::network;
-use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::{DEFAULT_PRESET, Scenario};
 use bufgym::sim::traffic::{self, ListOptions, Trace};
+use bufgym::util::memory::Estimate;
+use bufgym::util::rng::{Split, trace_seed};
 use clap::Args;
 
 use super::error::{CliError, CliResult, ResultExt as _};

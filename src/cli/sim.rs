@@ -10,12 +10,12 @@ use bufgym::eval::Entrant;
 use bufgym::eval::data::Role;
 use bufgym::eval::entrant::ControlRecordError;
 use bufgym::sim::capture::SwitchCapture;
-use bufgym::sim::input::visible;
 use bufgym::sim::network::{FlowClass, FlowRecord, Outcome, Summary, SwitchRow, TimelineRow};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PfcInterval;
 use bufgym::sim::traffic::Trace;
 use bufgym::sim::units::Time;
+use bufgym::util::input::visible;
 use clap::Args;
 use serde_json::{Value, json};
 

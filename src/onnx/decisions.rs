@@ -8,9 +8,9 @@ use bufgym_eval::data::{Evaluation, Role, TraceResult};
 use bufgym_eval::evaluate::{EvalConfig, evaluate};
 use bufgym_export::{Network, onnx};
 use bufgym_models::checkpoint;
-use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::generate;
+use bufgym_util::rng::{Split, trace_seed};
 
 use super::*;
 

@@ -6,8 +6,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use bufgym::models::ActorWeights;
 use bufgym::models::checkpoint::{self, Manifest, Validation};
-use bufgym::sim::rng;
 use bufgym::sim::scenario::Scenario;
+use bufgym::util::rng;
 
 /// An empty folder that is the working directory of every run in it.
 pub struct Sandbox {

@@ -6,10 +6,10 @@ use std::process::{Child, Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::traffic;
 use bufgym::sim::units::Time;
+use bufgym::util::rng::{Split, trace_seed};
 use bufgym_sonic::simulated::SimulatedSwitch;
 use bufgym_sonic::{Address, Database, Databases, Login, schema};
 

@@ -19,7 +19,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
 use allocation_counter::measure;
-use bufgym::sim::rng;
+use bufgym::util::rng;
 use rand::seq::IndexedRandom as _;
 use rand_xoshiro::Xoshiro256PlusPlus as Random;
 

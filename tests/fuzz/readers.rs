@@ -22,12 +22,12 @@ use bufgym::models::linear::LinearFile;
 use bufgym::models::windows::OBSERVATION;
 use bufgym::models::{ActorWeights, cpu, npy};
 use bufgym::onnx::{OnnxNetwork, Settings};
-use bufgym::sim::rng;
 use bufgym::sim::scenario::{Scenario, SizeDistribution};
 use bufgym::sim::switch::PolicySpec;
 use bufgym::sim::switch::policy::{Forest, ForestModel, catalogue};
 use bufgym::sim::traffic::{Capture, CaptureOptions, ListOptions, Trace, generate};
 use bufgym::train::TrainConfig;
+use bufgym::util::rng;
 use rand::RngExt as _;
 
 /// Number of readers.

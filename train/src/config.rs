@@ -8,10 +8,10 @@ use std::str::FromStr;
 
 use bufgym_agents::{PortsConfig, PpoConfig, SacConfig};
 use bufgym_env::control::{ActionSet, LowLevelPolicy, Objective, RewardBaseline};
-use bufgym_env::convert::{floor_u64, index};
 use bufgym_eval::metric::Metric;
-use bufgym_sim::input::excerpt;
 use bufgym_sim::scenario::Scenario;
+use bufgym_util::convert::{floor_u64, index};
+use bufgym_util::input::excerpt;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::TrainError;

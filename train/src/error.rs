@@ -8,12 +8,12 @@ use bufgym_env::gym::EnvError;
 use bufgym_eval::{EntrantError, EvalError};
 use bufgym_models::DeviceError;
 use bufgym_models::checkpoint::CheckpointError;
-use bufgym_sim::files::is_wrong_place;
-use bufgym_sim::input::excerpt;
-use bufgym_sim::memory::TooMuch;
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::ScenarioError;
 use bufgym_sim::traffic::TraceError;
+use bufgym_util::files::is_wrong_place;
+use bufgym_util::input::excerpt;
+use bufgym_util::memory::TooMuch;
 
 use crate::remote::RemoteError;
 

@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bufgym_sim::convert::{floor_u64, single};
+use bufgym_util::convert::{floor_u64, single};
 
 const DT_STRING: u64 = 7;
 const SESSION_START: u64 = 1;

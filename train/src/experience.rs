@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use bufgym_agents::{Batch, Pair, Replay, ReplayError, ReplayShape, Rollout};
-use bufgym_env::convert::index;
-use bufgym_sim::rng::stream;
+use bufgym_util::convert::index;
+use bufgym_util::rng::stream;
 use rand::Rng as _;
 
 use crate::TrainConfig;

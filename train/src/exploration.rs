@@ -1,8 +1,8 @@
 //! The noise of exploration.
 
-use bufgym_env::convert::single;
 use bufgym_models::standard_normal;
 use bufgym_sim::units::Time;
+use bufgym_util::convert::single;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 

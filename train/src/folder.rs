@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use bufgym_sim::files::{self, Lock, is_at};
+use bufgym_util::files::{self, Lock, is_at};
 
 use crate::TrainError;
 

@@ -11,7 +11,7 @@ use bufgym_env::control::FEATURES;
 use bufgym_env::gym::{EnvError, MultiAgentEnv, Turn};
 use bufgym_models::FastActor;
 use bufgym_models::critic::{FRAMES, STATE};
-use bufgym_sim::rng::uniform;
+use bufgym_util::rng::uniform;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
@@ -174,8 +174,8 @@ mod tests {
     use bufgym_env::gym::{BufferEnvOptions, NetworkEnv, ResetOptions};
     use bufgym_models::ActorWeights;
     use bufgym_sim::network::OneSwitch;
-    use bufgym_sim::rng::stream;
     use bufgym_sim::scenario::Scenario;
+    use bufgym_util::rng::stream;
 
     fn options(preset: &str, settings: &[&str]) -> BufferEnvOptions {
         let mut scenario = Scenario::preset(preset).unwrap();

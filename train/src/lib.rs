@@ -66,9 +66,9 @@ use bufgym_eval::evaluate::{NumberedTrace, evaluate_elsewhere};
 use bufgym_eval::{Entrant, EvalConfig, Evaluation, evaluate_traces};
 use bufgym_models::checkpoint::load_actor;
 use bufgym_models::{DeviceChoice, OpenDevice};
-use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::generate;
+use bufgym_util::rng::{Split, trace_seed};
 use serde::Serialize;
 
 pub use config::{

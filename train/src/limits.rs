@@ -3,9 +3,9 @@
 use bufgym_agents::{Batch, Transition, UpdateMetrics};
 use bufgym_env::control::RewardBaseline;
 use bufgym_models::linear::LINEAR;
-use bufgym_sim::memory::Estimate;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::{network, traffic};
+use bufgym_util::memory::Estimate;
 
 use crate::config::MAX_GENERATIONS;
 use crate::experience::Experience;

@@ -16,8 +16,8 @@ use bufgym_eval::tune;
 use bufgym_models::checkpoint::Validation;
 use bufgym_models::linear::LINEAR;
 use bufgym_models::{LinearFile, LinearRule};
-use bufgym_sim::rng::{self, Split};
 use bufgym_sim::scenario::Scenario;
+use bufgym_util::rng::{self, Split};
 use serde::Serialize;
 
 use crate::TrainError;

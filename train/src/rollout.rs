@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use bufgym_agents::{Frame, Pair, Transition};
 use bufgym_env::control::{ControlOptions, action_level};
-use bufgym_env::convert::single;
 use bufgym_env::gym::{
     BufferEnvOptions, EnvError, EnvSnapshot, EpisodeStats, Info, MultiAgentEnv, NetworkEnv,
     ResetOptions, TraceSequence, Turn,
 };
 use bufgym_models::FastActor;
 use bufgym_sim::network::OneSwitch;
-use bufgym_sim::rng::{Split, stream, uniform};
+use bufgym_util::convert::single;
+use bufgym_util::rng::{Split, stream, uniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 

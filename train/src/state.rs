@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use bufgym_models::Device;
 use bufgym_models::files::{recover_folder, replace_folder, sha256, sha256_of_file};
-use bufgym_sim::files::{remove, sync_folder, write_new};
-use bufgym_sim::input::{self, condensed, excerpt};
+use bufgym_util::files::{remove, sync_folder, write_new};
+use bufgym_util::input::{self, condensed, excerpt};
 use serde::{Deserialize, Serialize};
 
 use crate::experience::Experience;

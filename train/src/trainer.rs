@@ -15,11 +15,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bufgym_agents::Batch;
-use bufgym_env::convert::{floor_u64, single};
 use bufgym_models::checkpoint::{MANIFEST_FILE, Manifest, save_actor};
 use bufgym_models::files::current_folder;
 use bufgym_models::{ActorWeights, Device};
-use bufgym_sim::rng::stream;
+use bufgym_util::convert::{floor_u64, single};
+use bufgym_util::rng::stream;
 use rand::Rng as _;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 

@@ -16,11 +16,11 @@ use bufgym_env::control::LowLevelPolicy;
 use bufgym_eval::metric::Metric;
 use bufgym_eval::tune::{TRACES, Tuned};
 use bufgym_sim::network::SimError;
-use bufgym_sim::rng::{Split, stream};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace};
 use bufgym_sim::units::Time;
+use bufgym_util::rng::{Split, stream};
 use serde::Serialize;
 
 use crate::TrainError;

@@ -5,14 +5,14 @@ use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bufgym_env::convert::index as index_of;
 use bufgym_eval::metric::{Comparison, Metric, Sample, compare};
 use bufgym_eval::stats::{Interval, bootstrap_mean};
 use bufgym_models::checkpoint;
 use bufgym_sim::network::SimError;
-use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
+use bufgym_util::convert::index as index_of;
+use bufgym_util::rng::{Split, trace_seed};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 

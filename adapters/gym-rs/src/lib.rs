@@ -22,8 +22,8 @@
 use std::fmt;
 
 use bufgym_env::control::{ALPHAS, FEATURES, HISTORY, action_index};
-use bufgym_env::convert::floor_usize;
 use bufgym_env::gym::{self, BufferEnv, EnvError, Info, MakeOptions, RegistryError, Resumable};
+use bufgym_util::convert::floor_usize;
 use gym_rs::core::{ActionReward, Env, EnvProperties};
 use gym_rs::spaces::{BoxR, Space};
 use gym_rs::utils::custom::structs::Metadata;

@@ -13,13 +13,13 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic;
 use bufgym_sim::units::Time;
 use bufgym_sonic::simulated::SimulatedSwitch;
 use bufgym_sonic::{Database, Databases, schema};
+use bufgym_util::rng::{Split, trace_seed};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);

@@ -196,7 +196,7 @@ fn number(oid: &str, field: &str, value: Option<&Option<String>>) -> Result<Opti
     match value.and_then(Option::as_deref) {
         None | Some("N/A" | "") => Ok(None),
         Some(text) => text.parse().map(Some).map_err(|_| {
-            let text = bufgym_sim::input::excerpt(text);
+            let text = bufgym_util::input::excerpt(text);
             Error::switch(
                 location(oid),
                 format!("{field} is '{text}', no number of bytes or packets"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bufgym_sim::input::excerpt;
+use bufgym_util::input::excerpt;
 
 /// An error that ends the agent.
 #[derive(Debug, thiserror::Error)]

@@ -13,11 +13,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use bufgym_models::{FastActor, checkpoint};
-use bufgym_sim::input;
 use bufgym_sonic::layout::Wanted;
 use bufgym_sonic::monitor::Timing;
 use bufgym_sonic::profiles::{self, Restored, Writer};
 use bufgym_sonic::{Address, Agent, Change, Databases, Error, Event, Login, Settings};
+use bufgym_util::input;
 use clap::{Args, Parser};
 use serde_json::json;
 

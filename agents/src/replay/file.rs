@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use bufgym_env::control::{FEATURES, MAX_OUTPUTS, PRIVILEGED};
-use bufgym_sim::{files, input};
+use bufgym_util::{files, input};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

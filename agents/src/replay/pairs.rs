@@ -4,8 +4,8 @@
 //! actions of every port are raised in one copy where they are lowered in the other, at random. The difference of
 //! their rewards is the effect of the actions, without most of the noise of the traffic: both have the same.
 
-use bufgym_env::convert::index;
 use bufgym_models::critic::STATE;
+use bufgym_util::convert::index;
 use serde::{Deserialize, Serialize};
 
 /// Decisions of a copy whose actions are shifted.

@@ -69,8 +69,7 @@
 //!
 //! # Modules
 //!
-//! They import each other in one direction only: [`convert`], [`files`], [`input`], [`memory`], [`units`] and [`rng`],
-//! then [`scenario`], [`traffic`], the discrete-event `engine` (clock, events, packets, links, topology), [`switch`] and
+//! They import each other in one direction only: [`units`], then [`scenario`], [`traffic`], the discrete-event `engine` (clock, events, packets, links, topology), [`switch`] and
 //! [`transport`], then `host`, then [`network`] with the loop, and [`capture`].
 
 #![cfg_attr(
@@ -84,19 +83,16 @@
 )]
 
 pub mod capture;
-pub mod convert;
 mod engine;
-pub mod files;
 mod host;
-pub mod input;
-pub mod memory;
 pub mod network;
-pub mod rng;
 pub mod scenario;
 pub mod switch;
 pub mod traffic;
 pub mod transport;
 pub mod units;
+
+pub use bufgym_util::rng;
 
 /// The README's examples, which are tested with those of the documentation.
 #[cfg(doctest)]

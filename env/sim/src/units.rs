@@ -8,7 +8,7 @@ use std::ops::{Add, AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 
-use crate::convert::floor_u64;
+use bufgym_util::convert::floor_u64;
 
 /// An instant since the start of the simulation, or a duration, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]

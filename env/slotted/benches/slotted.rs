@@ -2,8 +2,8 @@
 //!
 //! `cargo bench -p bufgym-slotted --bench slotted`
 
-use bufgym_sim::rng;
 use bufgym_slotted::{Arrivals, Order, Packet, PolicySpec, Switch};
+use bufgym_util::rng;
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 

@@ -3,10 +3,10 @@
 //!
 //! `cargo run --release -p bufgym-slotted --example slotted_ratios -- [instances]`
 
-use bufgym_sim::rng;
 use bufgym_slotted::opt::optimum;
 use bufgym_slotted::policy::LargestWorkDrop;
 use bufgym_slotted::{Arrivals, Kind, NoObserver, Order, Packet, Packets, PolicySpec, Switch, run};
+use bufgym_util::rng;
 
 type Failure = Box<dyn std::error::Error>;
 

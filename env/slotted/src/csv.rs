@@ -13,7 +13,7 @@ use csv::{ByteRecord, ReaderBuilder, Trim};
 use super::arrivals::Check;
 use super::generate::MAX_PACKETS;
 use super::{Arrivals, Packet, SlottedError};
-use bufgym_sim::input::{Records, condensed, excerpt, suggestion};
+use bufgym_util::input::{Records, condensed, excerpt, suggestion};
 
 const COLUMNS: [&str; 4] = ["slot", "port", "work", "value"];
 const HEADER: &str = "slot,port[,work][,value]";

@@ -2,8 +2,8 @@ use std::io;
 use std::path::PathBuf;
 
 use super::PolicySpec;
-use bufgym_sim::input::{excerpt, suggestion};
-use bufgym_sim::switch::PolicyParseError;
+use bufgym_util::input::{excerpt, suggestion};
+use bufgym_util::parameters::ParameterError;
 
 /// An error of the slotted model. Each message is one line with the place, the problem and a valid
 /// alternative.
@@ -38,7 +38,7 @@ pub enum SlottedError {
     },
     /// An invalid parameter of a policy.
     #[error(transparent)]
-    Parameter(#[from] PolicyParseError),
+    Parameter(#[from] ParameterError),
     /// The policy is defined for unit packets only.
     #[error(
         "{policy} is defined for unit packets only, and these arrivals have packets with {found}; for these there are lqd, bpd, bad, lwd, mtvd and mrd"

@@ -7,9 +7,9 @@ use std::str::FromStr;
 
 use super::arrivals::Prediction;
 use super::{Arrivals, Packet, SlottedError, Switch};
-use bufgym_sim::convert::index;
-use bufgym_sim::input::{excerpt, suggestion};
-use bufgym_sim::memory::Estimate;
+use bufgym_util::convert::index;
+use bufgym_util::input::{excerpt, suggestion};
+use bufgym_util::memory::Estimate;
 
 /// A source of arrivals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

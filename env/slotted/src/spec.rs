@@ -9,8 +9,8 @@ use super::policy::{
     Ratio, Scripted, StaticThreshold, drops_of_lqd, flipped,
 };
 use super::{Arrivals, Counts, Kind, NoObserver, Outcome, Packets, SlottedError, Switch, opt, run};
-use bufgym_sim::rng;
-use bufgym_sim::switch::PolicyParseError;
+use bufgym_util::parameters::{self, ParameterError};
+use bufgym_util::rng;
 
 /// Name of the random stream that decides which predictions are inverted.
 pub const ORACLE_STREAM: &str = "slotted oracle";
@@ -115,8 +115,8 @@ impl PolicySpec {
         }
     }
 
-    fn set(&mut self, key: &str, text: &str) -> Result<(), PolicyParseError> {
-        let (policy, known) = (self.name(), self.parameters());
+    fn set(&mut self, key: &str, text: &str) -> Result<(), ParameterError> {
+        let (owner, known) = (self.name(), self.parameters());
         let number = text.parse().ok().filter(|value: &f64| value.is_finite());
         let (accepted, expected) = match (self, key) {
             (PolicySpec::DynamicThreshold { alpha }, "alpha") => {
@@ -141,8 +141,8 @@ impl PolicySpec {
                 (assign(flip, probability), "a probability from 0 to 1")
             }
             _ => {
-                return Err(PolicyParseError::UnknownParameter {
-                    policy,
+                return Err(ParameterError::Unknown {
+                    owner,
                     key: key.to_owned(),
                     known: known.to_vec(),
                 });
@@ -151,8 +151,8 @@ impl PolicySpec {
         if accepted {
             return Ok(());
         }
-        Err(PolicyParseError::Value {
-            policy,
+        Err(ParameterError::Value {
+            owner,
             key: key.to_owned(),
             value: text.to_owned(),
             expected: expected.to_owned(),
@@ -243,7 +243,7 @@ impl FromStr for PolicySpec {
     type Err = SlottedError;
 
     fn from_str(text: &str) -> Result<PolicySpec, SlottedError> {
-        let (name, parameters) = bufgym_sim::switch::PolicySpec::split(text);
+        let (name, parameters) = parameters::split(text);
         let mut spec = PolicySpec::ALL
             .into_iter()
             .find(|policy| policy.name() == name)

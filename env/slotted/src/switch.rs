@@ -2,7 +2,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::SlottedError;
-use bufgym_sim::input::{excerpt, suggestion};
+use bufgym_util::input::{excerpt, suggestion};
 
 /// Order in which a queue works on its packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

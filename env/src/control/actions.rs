@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use bufgym_sim::input::excerpt;
 use bufgym_sim::switch::aqm::AqmSpec;
 use bufgym_sim::switch::aqm::early::EARLY_OFF;
+use bufgym_util::input::excerpt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::observation::{FEATURE_NAMES, FEATURES, INGRESS_FEATURE_NAMES};

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use super::{FEATURES, HISTORY, INITIAL_LEVEL, LOG_RANGE, Reading};
-use bufgym_sim::convert::{floor_u8, floor_u32, floor_u64};
 use bufgym_sim::scenario::Scenario;
+use bufgym_util::convert::{floor_u8, floor_u32, floor_u64};
 
 /// The largest code, which stands for 1.
 const LARGEST: u8 = 255;

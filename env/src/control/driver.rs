@@ -21,7 +21,6 @@ use super::record::ControlRecord;
 use super::ways::{ControlTopology, Paths, switch_id};
 use super::{ALPHAS, INITIAL_LEVEL};
 use super::{ActionSet, CodeUnits, LowLevelPolicy, Objective, SWITCH, TriggerMode};
-use bufgym_sim::convert::single;
 use bufgym_sim::network::{
     self, Alarm, AlarmKind, FlowView, IngressSampling, Observer, OneSwitch, Outcome, Recorders,
     SimError, Simulator, SwitchId,
@@ -32,6 +31,7 @@ use bufgym_sim::switch::policy::{ControlledThreshold, TriggerCause};
 use bufgym_sim::switch::{PolicyParseError, Switch};
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
+use bufgym_util::convert::single;
 
 use serde::{Deserialize, Serialize};
 

@@ -259,8 +259,8 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bufgym_sim::rng::{Split, trace_seed};
     use bufgym_sim::traffic::{FlowSpec, generate};
+    use bufgym_util::rng::{Split, trace_seed};
 
     fn ways(trace: &Trace) -> Paths<OneSwitch> {
         Paths::new(OneSwitch { ports: 16 }, 1, trace)

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bufgym_sim::convert::floor_u64;
 use bufgym_sim::network::{
     BaseFlow, BaseTime, FlowRef, HostObserver, LostSegment, Observer, OneSwitch, SwitchObserver,
 };
@@ -10,6 +9,7 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{Loss, PacketView, SwitchId, View};
 use bufgym_sim::traffic::{Trace, host_number};
 use bufgym_sim::units::Time;
+use bufgym_util::convert::floor_u64;
 
 use super::Objective;
 use super::ways::{ControlTopology, Paths, numbered};
@@ -370,10 +370,10 @@ impl<T: ControlTopology> Observer for RewardMeter<T> {}
 #[cfg(test)]
 mod tests {
     use bufgym_sim::network::EventTime;
-    use bufgym_sim::rng::{Split, trace_seed};
     use bufgym_sim::scenario::Scenario;
     use bufgym_sim::switch::{Policy, PolicySpec, Switch};
     use bufgym_sim::traffic::generate;
+    use bufgym_util::rng::{Split, trace_seed};
 
     use super::*;
     use crate::control::SWITCH;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use bufgym_sim::input::{excerpt, suggestion};
+use bufgym_util::input::{excerpt, suggestion};
 
 /// Weights of the reward terms; written `fct`, or `fct=1,loss=0.1`.
 ///

@@ -2,7 +2,7 @@
 //! which a switch can measure (paper, §III and §V-A).
 
 use super::{ActionSet, INITIAL_INDEX, cell_centre};
-use bufgym_sim::convert::single;
+use bufgym_util::convert::single;
 
 /// Steps of history.
 pub const HISTORY: usize = 8;

@@ -7,10 +7,10 @@
 use super::ideal::{Arrivals, IdealRun, Lag};
 use super::observation::log_scaled;
 use super::ways::{ControlTopology, Paths};
-use bufgym_sim::convert::single;
 use bufgym_sim::network::{FlowView, SwitchId};
 use bufgym_sim::switch::SharedBuffer;
 use bufgym_sim::units::Time;
+use bufgym_util::convert::single;
 
 /// Number of leading privileged features that describe senders and buffer. The others describe the
 /// future.

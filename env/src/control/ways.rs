@@ -4,7 +4,6 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use bufgym_sim::convert::index;
 use bufgym_sim::network::{
     LeafSpine, Neighbour, OneSwitch, PacketDirection, Route, SwitchId, Topology,
 };
@@ -12,6 +11,7 @@ use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::Switch;
 use bufgym_sim::switch::policy::ControlledThreshold;
 use bufgym_sim::traffic::{Trace, host_number};
+use bufgym_util::convert::index;
 
 /// Largest number of switches on a path.
 const MAX_HOPS: usize = 3;

@@ -3,8 +3,8 @@
 use super::{AutoresetMode, BufferEnv, BufferEnvOptions, EnvError, MultiAgentVectorEnv};
 use super::{NetworkEnv, TraceSequence, VectorEnv, VectorError};
 use crate::control::{ControlOptions, LowLevelPolicy};
-use bufgym_sim::input::excerpt;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
+use bufgym_util::input::excerpt;
 
 /// A registered environment.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,8 +7,8 @@ use ndarray::{ArrayViewD, ErrorKind, ShapeError};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::EnvError;
-use bufgym_sim::convert::single;
-use bufgym_sim::rng::{below, uniform};
+use bufgym_util::convert::single;
+use bufgym_util::rng::{below, uniform};
 
 /// The set that observations or actions lie in.
 #[derive(Clone, Debug, PartialEq)]
@@ -204,7 +204,7 @@ fn sample_interval(rng: &mut Xoshiro256PlusPlus, low: f32, high: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bufgym_sim::rng::stream;
+    use bufgym_util::rng::stream;
 
     fn rng() -> Xoshiro256PlusPlus {
         stream(1, "space", 0)

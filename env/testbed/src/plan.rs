@@ -1,10 +1,10 @@
 //! Assignment of flows to hosts: senders, receivers and addresses.
 
 use bufgym_sim::capture::{FIRST_PORT, MOST_SENDS, source_port};
-use bufgym_sim::input::excerpt;
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::{Scenario, TransportKind};
 use bufgym_sim::traffic::{FlowSpec, Trace};
+use bufgym_util::input::excerpt;
 
 use crate::TestbedError;
 use crate::message::{HostPlan, Receiving, Sending, Stack};

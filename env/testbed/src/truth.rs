@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bufgym_sim::convert::{index, nearest_rank};
+use bufgym_util::convert::{index, nearest_rank};
 use serde::{Deserialize, Serialize};
 
 /// Quantiles of a set of values.

@@ -3,11 +3,11 @@
 use allocation_counter::measure;
 use bufgym_env::control::{ControlEnv, ControlOptions, StopReason};
 use bufgym_sim::network::Simulator;
-use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
 use bufgym_sim::units::Time;
+use bufgym_util::rng::{Split, trace_seed};
 
 /// Hosts that receive; the others send.
 const RECEIVERS: u64 = 4;

@@ -7,9 +7,9 @@ use bufgym_export::ExportError;
 use bufgym_export::int8::IntegerFileError;
 use bufgym_models::LinearFileError;
 use bufgym_models::checkpoint::CheckpointError;
-use bufgym_sim::input::{excerpt, suggestion};
 use bufgym_sim::switch::PolicyParseError;
 use bufgym_sim::switch::policy::catalogue;
+use bufgym_util::input::{excerpt, suggestion};
 
 use super::{INTEGER, LEARNED, LINEAR, ONNX};
 

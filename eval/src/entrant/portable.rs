@@ -71,9 +71,9 @@ impl TryFrom<PortableEntrant> for Entrant {
 mod tests {
     use bufgym_env::control::{ActionSet, FixedAlpha};
     use bufgym_models::{ActorWeights, LinearRule};
-    use bufgym_sim::rng::stream;
     use bufgym_sim::scenario::Scenario;
     use bufgym_sim::traffic::generate;
+    use bufgym_util::rng::stream;
 
     use super::*;
 

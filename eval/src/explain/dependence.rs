@@ -3,8 +3,8 @@
 //! its level of early drop if decisions set one, is averaged over decisions and ports.
 
 use bufgym_env::control::{Controller, FEATURES, HISTORY, INITIAL_INDEX, action_index};
-use bufgym_sim::convert::{index, single};
-use bufgym_sim::rng;
+use bufgym_util::convert::{index, single};
+use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};

@@ -110,7 +110,7 @@ mod tests {
         for change in ["flows=60", "active_ports=3", "buffer_bytes=320000"] {
             scenario.set(change).unwrap();
         }
-        let seed = bufgym_sim::rng::trace_seed(bufgym_sim::rng::Split::Validation, 1, 0);
+        let seed = bufgym_util::rng::trace_seed(bufgym_util::rng::Split::Validation, 1, 0);
         let trace = bufgym_sim::traffic::generate(&scenario, seed);
         let rows = of_rule(&PolicySpec::named("st"), &scenario, &trace).unwrap();
         let limit = 320_000 / 16;

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use bufgym_sim::network::Outcome;
-use bufgym_sim::rng::Split;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PfcInterval;
+use bufgym_util::rng::Split;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 

@@ -4,11 +4,11 @@ use bufgym_env::control::{
     ALPHAS, ControlOptions, Controller, LowLevelPolicy, Reading, RunOptions, action_index,
     run_controlled,
 };
-use bufgym_sim::convert::{index, single};
 use bufgym_sim::network::{DropRow, SimError};
-use bufgym_sim::rng;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
+use bufgym_util::convert::{index, single};
+use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
@@ -171,8 +171,8 @@ impl Controller for Observed<'_> {
 #[cfg(test)]
 mod tests {
     use bufgym_env::control::{FEATURES, FixedAlpha, HISTORY};
-    use bufgym_sim::rng::{Split, trace_seed};
     use bufgym_sim::traffic;
+    use bufgym_util::rng::{Split, trace_seed};
 
     use super::*;
 

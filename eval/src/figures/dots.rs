@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use bufgym_sim::convert::whole_i32;
+use bufgym_util::convert::whole_i32;
 
 use super::style::{self, CHARACTER, Canvas, Drawn, TYPE, text};
 use super::{Figure, FigureError, OVERVIEW, draw};

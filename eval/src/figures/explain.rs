@@ -1,8 +1,8 @@
 //! The figures of an [`Explanation`].
 
 use bufgym_env::control::{ALPHAS, INITIAL_INDEX, LOG_RANGE};
-use bufgym_sim::convert::floor_usize;
 use bufgym_sim::switch::aqm::early::GAPS;
+use bufgym_util::convert::floor_usize;
 use plotters::prelude::*;
 
 use super::axis::Ticked;

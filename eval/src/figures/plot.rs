@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
 use super::{Figure, FigureError, draw};
 use crate::format;
-use bufgym_sim::convert::whole_i32;
+use bufgym_util::convert::whole_i32;
 
 /// The height of the plot without its legend.
 pub const HEIGHT: u32 = 300;

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 
 use crate::data::Role;
 use crate::findings::short_name;
-use bufgym_sim::convert::{floor_usize, whole_i32};
+use bufgym_util::convert::{floor_usize, whole_i32};
 
 /// The whole drawing.
 pub type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;

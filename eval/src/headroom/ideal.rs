@@ -8,10 +8,10 @@
 //! These are scales. No buffer policy can make senders fair to each other at once, and none knows how many
 //! bytes a flow has left.
 
-use bufgym_sim::convert::index;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
+use bufgym_util::convert::index;
 
 use super::Outcome;
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bufgym_sim::rng;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
+use bufgym_util::rng;
 
 /// Returns the trace with the start of every flow delayed by a random time of at most `jitter`, a whole
 /// number of nanoseconds, each with the same probability. Flows that start together get the same delay, and
@@ -35,9 +35,9 @@ pub fn jittered(trace: &Trace, jitter: Time, seed: u64, label: &str, copy: u64) 
 
 #[cfg(test)]
 mod tests {
-    use bufgym_sim::rng::{Split, trace_seed};
     use bufgym_sim::scenario::Scenario;
     use bufgym_sim::traffic::{FlowSpec, generate};
+    use bufgym_util::rng::{Split, trace_seed};
     use proptest::prelude::*;
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use bufgym_sim::input::visible;
+use bufgym_util::input::visible;
 
 use super::{Headroom, Row};
 use crate::format;
@@ -132,7 +132,7 @@ fn method(headroom: &Headroom) -> String {
         format::microseconds(headroom.step_us),
         format::microseconds(headroom.horizon_us),
         format::count(headroom.cost.runs),
-        format::count(bufgym_sim::convert::floor_u64(headroom.cost.forks_as_runs)),
+        format::count(bufgym_util::convert::floor_u64(headroom.cost.forks_as_runs)),
     )
 }
 

@@ -148,10 +148,10 @@ pub(super) fn results(
 
 #[cfg(test)]
 mod tests {
-    use bufgym_sim::rng::{Split, trace_seed};
     use bufgym_sim::scenario::{PRESETS, Scenario};
     use bufgym_sim::switch::Policy as _;
     use bufgym_sim::traffic::generate;
+    use bufgym_util::rng::{Split, trace_seed};
 
     use super::*;
 

@@ -356,9 +356,9 @@ fn outcome(env: &mut ControlEnv) -> Option<Outcome> {
 
 #[cfg(test)]
 mod tests {
-    use bufgym_sim::rng::{Split, trace_seed};
     use bufgym_sim::switch::PolicySpec;
     use bufgym_sim::traffic::generate;
+    use bufgym_util::rng::{Split, trace_seed};
 
     use super::*;
 

@@ -8,8 +8,8 @@ pub use options::OPTIONS;
 
 use std::time::Instant;
 
-use bufgym_sim::input::excerpt;
 use bufgym_sim::scenario::Scenario;
+use bufgym_util::input::excerpt;
 
 use super::Scale;
 use super::claim::Claim;

@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use bufgym_models::ActorWeights;
 use bufgym_models::checkpoint::Manifest;
 use bufgym_models::files::sha256;
-use bufgym_sim::convert::index;
 use bufgym_sim::network::SimError;
-use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::{Scenario, Tier};
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic;
+use bufgym_util::convert::index;
+use bufgym_util::rng::{Split, trace_seed};
 use rayon::prelude::*;
 
 use super::runs::{PapersError, Work};

@@ -16,8 +16,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Instant;
 
-use bufgym_sim::convert::index;
-use bufgym_sim::input::excerpt;
+use bufgym_util::convert::index;
+use bufgym_util::input::excerpt;
 
 use super::Scale;
 use super::claim::{Claim, Target};

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bufgym_sim::network::{Outcome, SimError};
-use bufgym_sim::rng::Split;
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::PolicyParseError;
 use bufgym_slotted::SlottedError;
+use bufgym_util::rng::Split;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -225,7 +225,7 @@ pub fn best_static(
 
 /// Returns the number of simulations behind [`best_static`].
 pub fn best_static_runs(count: u64) -> usize {
-    bufgym_sim::convert::index(count) * ALPHAS.len()
+    bufgym_util::convert::index(count) * ALPHAS.len()
 }
 
 /// Returns the index of the first of the smallest values; NaN is larger than any.

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use bufgym_sim::input::{condensed, excerpt};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 use bufgym_sim::switch::{PolicyParseError, PolicySpec};
+use bufgym_util::input::{condensed, excerpt};
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;

@@ -9,8 +9,8 @@ use bufgym_eval::evaluate::{self, EvalConfig, EvalError, Progress, evaluate};
 use bufgym_eval::{Entrant, findings, output, table};
 use bufgym_models::checkpoint::{Manifest, save_actor};
 use bufgym_models::{ActorWeights, FastActor};
-use bufgym_sim::rng::{self, Split};
 use bufgym_sim::scenario::{RangeU32, Scenario};
+use bufgym_util::rng::{self, Split};
 
 /// Returns a scenario whose traffic fits a test and still drops: many senders to few ports, a small buffer.
 fn scenario() -> Scenario {

@@ -8,8 +8,8 @@ use bufgym_eval::explain::{
     ExplainConfig, ExplainError, Explanation, Factor, Inference, explain, findings, write_into,
 };
 use bufgym_models::{ActorWeights, FastActor};
-use bufgym_sim::rng;
 use bufgym_sim::scenario::{RangeU32, Scenario};
+use bufgym_util::rng;
 
 fn config(traces: u64) -> ExplainConfig {
     let actor = FastActor::new(&ActorWeights::random(&mut rng::stream(1, "test actor", 0)));

@@ -7,7 +7,7 @@ use bufgym_eval::Entrant;
 use bufgym_eval::papers::ndt::{self, NdtConfig, NdtFigure};
 use bufgym_eval::papers::{PapersError, Report, Scale, Work, write_into};
 use bufgym_models::{ActorWeights, FastActor};
-use bufgym_sim::rng;
+use bufgym_util::rng;
 
 fn config() -> NdtConfig {
     let weights = ActorWeights::random(&mut rng::stream(1, "test actor", 0));

@@ -9,10 +9,10 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::{env, fs};
 
-use bufgym_env::convert::single;
 use bufgym_export::{c, onnx};
 use bufgym_models::checkpoint::Manifest;
 use bufgym_models::npy;
+use bufgym_util::convert::single;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 

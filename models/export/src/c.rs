@@ -10,8 +10,8 @@ pub(super) mod text;
 use super::network::{self, Convolution, Network};
 use super::stages::{Stage, Stages};
 use super::{ExportError, File};
-use bufgym_env::convert::single;
 use bufgym_models::checkpoint::Manifest;
+use bufgym_util::convert::single;
 use text::{array, fill};
 
 /// Prefix of the names of files, functions and types.

@@ -24,7 +24,7 @@ pub use check::IntegerNetworkError;
 pub use file::{Agreement, FILE, IntegerFile, IntegerFileError};
 pub use quantise::{Calibration, QuantiseError, quantise};
 
-use bufgym_env::convert::floor_u8;
+use bufgym_util::convert::floor_u8;
 use serde::{Deserialize, Serialize};
 
 /// A permutation-equivariant network in integers. Its inputs are codes of one byte.

@@ -43,7 +43,7 @@ use safetensors::SafeTensorError;
 use bufgym_models::FastActor;
 use bufgym_models::checkpoint::Manifest;
 use bufgym_models::weights::ActorWeights;
-use bufgym_sim::input::{excerpt, suggestion};
+use bufgym_util::input::{excerpt, suggestion};
 
 /// The README's examples, which are tested with those of the documentation.
 #[cfg(doctest)]

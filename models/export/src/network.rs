@@ -3,12 +3,12 @@
 use bufgym_env::control::{ALPHAS, HISTORY, INITIAL_INDEX};
 use bufgym_sim::switch::aqm::early::{EarlyGaps, GAPS};
 
-use bufgym_env::convert::whole_i32;
 use bufgym_models::checkpoint::{Feature, Manifest};
 use bufgym_models::weights::{
     ActorWeights, CHANNELS, CONVOLVED, EMBEDDING, FILTERS, HIDDEN, tensor,
 };
 use bufgym_models::windows::TAPS;
+use bufgym_util::convert::whole_i32;
 
 /// A permutation-equivariant network with one or two outputs per port.
 ///

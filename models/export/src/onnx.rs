@@ -16,9 +16,9 @@ use super::ExportError;
 use super::network::{Convolution, Network};
 use super::stages::{Stage, Stages};
 use bufgym_env::control::ActionSet;
-use bufgym_env::convert::signed;
 use bufgym_models::checkpoint::Manifest;
 use bufgym_models::weights::transpose;
+use bufgym_util::convert::signed;
 
 /// Name of the exported file.
 pub const FILE: &str = "actor.onnx";

@@ -7,7 +7,7 @@
 
 use super::ExportError;
 use super::network::{Convolution, Dense, Layer, Network, NetworkError};
-use bufgym_env::convert::single;
+use bufgym_util::convert::single;
 
 /// A checked network.
 pub(super) struct Stages<'a> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bufgym_env::control::{Controller, Reading};
-use bufgym_sim::input::excerpt;
 use bufgym_sim::network::{SimError, SwitchId};
+use bufgym_util::input::excerpt;
 use tract_onnx::prelude::*;
 
 use crate::error::OnnxError;

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use bufgym_sim::input;
+use bufgym_util::input;
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::prelude::{TractError, TractResult};
 

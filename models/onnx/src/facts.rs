@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use bufgym_env::control::{ALPHAS, ActionSet, LowLevelPolicy};
-use bufgym_sim::input::{condensed, excerpt};
+use bufgym_util::input::{condensed, excerpt};
 use serde::Deserialize;
 use tract_onnx::pb::ModelProto;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use bufgym_sim::input::excerpt;
+use bufgym_util::input::excerpt;
 use tract_onnx::Onnx;
 use tract_onnx::pb::{GraphProto, NodeProto, ValueInfoProto};
 

@@ -1,7 +1,7 @@
 //! The input and the outputs of a network, as its file declares them.
 
 use bufgym_env::control::{ActionSet, FEATURES, HISTORY};
-use bufgym_sim::input::excerpt;
+use bufgym_util::input::excerpt;
 use tract_onnx::pb::tensor_proto::DataType;
 use tract_onnx::pb::tensor_shape_proto::dimension;
 use tract_onnx::pb::{GraphProto, ValueInfoProto, type_proto};

@@ -1,6 +1,6 @@
 //! Limits of a network: its constants before they are loaded, its values and its work before they are computed.
 
-use bufgym_sim::input::{self, excerpt};
+use bufgym_util::input::{self, excerpt};
 use tract_onnx::pb::tensor_proto::{DataLocation, DataType};
 use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto};
 use tract_onnx::tract_core::ops::cnn::{Conv, Deconv, MaxPool, PoolSpec, SumPool};

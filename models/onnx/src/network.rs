@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bufgym_env::control::{ActionSet, LowLevelPolicy};
-use bufgym_sim::input::{self, condensed, excerpt};
+use bufgym_util::input::{self, condensed, excerpt};
 use tract_onnx::Onnx;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use bufgym_env::control::{ALPHAS, ActionSet, HISTORY, INITIAL_INDEX, LowLevelPolicy, cell_centre};
-use bufgym_sim::input::condensed;
 use bufgym_sim::switch::aqm::early::EarlyGaps;
+use bufgym_util::input::condensed;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

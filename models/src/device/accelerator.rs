@@ -3,7 +3,7 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bufgym_sim::input::condensed;
+use bufgym_util::input::condensed;
 use burn::tensor::{Device, Tensor};
 
 use super::{DeviceChoice, DeviceError, OpenDevice};

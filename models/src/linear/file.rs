@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bufgym_env::control::{ActionSet, LowLevelPolicy};
-use bufgym_sim::input::{self, condensed, excerpt};
+use bufgym_util::input::{self, condensed, excerpt};
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};

@@ -1,5 +1,5 @@
 use bufgym_env::control::{ALPHAS, INITIAL_INDEX, Observation, action_index, cell_centre};
-use bufgym_sim::rng;
+use bufgym_util::rng;
 use proptest::prelude::*;
 
 use super::*;

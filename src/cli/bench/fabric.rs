@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use bufgym::sim::memory;
 use bufgym::sim::network::SimError;
-use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
 use bufgym::sim::traffic::{self, Trace};
+use bufgym::util::memory;
+use bufgym::util::rng::{Split, trace_seed};
 use serde_json::{Value, json};
 
 use super::repeat;

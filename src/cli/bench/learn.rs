@@ -8,9 +8,9 @@ use bufgym::agents::{
 use bufgym::env::control::{ActionSet, Controller as _, FEATURES, HISTORY, action_level};
 use bufgym::env::gym::{ResetOptions, StepBuffers, VectorSeed};
 use bufgym::models::{ActorWeights, Device, FastActor};
-use bufgym::sim::convert::single;
-use bufgym::sim::rng;
 use bufgym::sim::scenario::Scenario;
+use bufgym::util::convert::single;
+use bufgym::util::rng;
 
 use super::{repeat, simulate};
 use crate::cli::error::{CliResult, ResultExt as _};

@@ -7,12 +7,12 @@ use bufgym::env::control::{Controller as _, FEATURES, HISTORY, RunOptions, run_c
 use bufgym::env::gym::{
     AutoresetMode, BufferEnv, BufferEnvOptions, ResetOptions, TraceSequence, VectorEnv, VectorSeed,
 };
-use bufgym::sim::input::visible;
-use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
 use bufgym::sim::switch::policy::catalogue;
 use bufgym::sim::traffic::{self, Trace};
+use bufgym::util::input::visible;
+use bufgym::util::rng::{Split, trace_seed};
 use serde_json::{Map, Value, json};
 
 use super::repeat;

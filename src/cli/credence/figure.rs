@@ -1,7 +1,7 @@
 //! Figures of the sweeps as SVG.
 
 use bufgym::credence::sweep::{FlipPoint, TreesPoint};
-use bufgym::sim::convert::floor_usize;
+use bufgym::util::convert::floor_usize;
 use plotters::prelude::*;
 
 const WIDTH: u32 = 640;

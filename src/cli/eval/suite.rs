@@ -10,10 +10,10 @@ use bufgym::eval::suite::{
     self, CELL_TRACES, MAIN, PRESETS, Spent, Suite, SuiteConfig, SuiteError,
 };
 use bufgym::eval::{Entrant, EvalConfig};
-use bufgym::sim::files;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::catalogue;
 use bufgym::train::tune::default_simulations;
+use bufgym::util::files;
 use serde_json::json;
 
 use super::{EvalArgs, classify, progress_bar};

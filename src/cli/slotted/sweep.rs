@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use bufgym::sim::input::excerpt;
 use bufgym::slotted::sweep::{Figure14, figure14};
 use bufgym::slotted::{Generator, PolicySpec, Switch};
+use bufgym::util::input::excerpt;
 use plotters::prelude::*;
 use serde_json::{Value, json};
 

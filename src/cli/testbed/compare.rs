@@ -7,12 +7,12 @@ use anyhow::Context as _;
 use bufgym::eval::agreement::{Agreement, Pairs};
 use bufgym::eval::suite::Parts;
 use bufgym::eval::{Entrant, stats};
-use bufgym::sim::input::visible;
 use bufgym::sim::network::Summary;
-use bufgym::sim::rng::{Split, trace_seed};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::traffic::{self, Trace};
 use bufgym::testbed::Truth;
+use bufgym::util::input::visible;
+use bufgym::util::rng::{Split, trace_seed};
 use clap::Args;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
@@ -217,7 +217,7 @@ impl Session<'_> {
         let mut played = Vec::new();
         for (number, trace) in (0..).zip(traces) {
             for repeat in 0..self.args.repeats {
-                let first = bufgym::sim::convert::index(number + repeat);
+                let first = bufgym::util::convert::index(number + repeat);
                 for place in 0..entrants.len() {
                     let policy = (first + place) % entrants.len();
                     let run = self.kept_or_played(&entrants[policy], trace, repeat)?;
@@ -297,7 +297,7 @@ fn predict_all(
     extra.sort_by(f64::total_cmp);
     let median = stats::nearest_rank(&extra, 0.5).unwrap_or(0.0);
     // Four links make a round trip.
-    let per_link_ns = bufgym::sim::convert::floor_u64((median * 1e3 / 4.0).max(0.0));
+    let per_link_ns = bufgym::util::convert::floor_u64((median * 1e3 / 4.0).max(0.0));
     let scenario = scenario.clone().with(|changed| {
         changed.network.propagation_ns = scenario.network.propagation_ns + per_link_ns;
     });
@@ -357,7 +357,7 @@ fn runs_csv(entrants: &[Entrant], played: &[Played], predicted: &Predicted) -> S
         );
     }
     for one in played.iter().filter(|one| one.repeat == 0) {
-        let trace = bufgym::sim::convert::index(one.trace);
+        let trace = bufgym::util::convert::index(one.trace);
         text += &row("simulator", one, &predicted.times[one.policy][trace]);
         text += ",,,,,,\n";
     }

@@ -7,10 +7,10 @@ use bufgym::eval::Entrant;
 use bufgym::eval::entrant::LINEAR;
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::{Fit, Stored, Tuned};
-use bufgym::sim::files::{self, Lock};
-use bufgym::sim::input::{MAX_JSON, excerpt, read_text};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
+use bufgym::util::files::{self, Lock};
+use bufgym::util::input::{MAX_JSON, excerpt, read_text};
 
 use super::{linear, place};
 use crate::cli::error::{CliError, CliResult, ResultExt as _};

@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use bufgym_sim::convert::{floor_u64, floor_usize};
 use bufgym_sim::network::{HostObserver, LeafSpine, Observer, SimError, Simulator};
-use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::{Scenario, Tier};
 use bufgym_sim::switch::policy::{Averages, Features, LongestQueueDrop};
 use bufgym_sim::switch::{Loss, PacketView, SwitchId, SwitchObserver, View};
 use bufgym_sim::traffic;
 use bufgym_sim::units::Time;
+use bufgym_util::convert::{floor_u64, floor_usize};
+use bufgym_util::rng::{Split, trace_seed};
 use rayon::prelude::*;
 
 /// Share of the traces for training; the others are for the scores.

@@ -1,11 +1,11 @@
 //! Sweeps over the number of trees (Fig. 15) and the share of false predictions (Fig. 10).
 
 use bufgym_sim::network::{SimError, Summary};
-use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::switch::policy::{Forest, ForestError};
 use bufgym_sim::traffic;
+use bufgym_util::rng::{Split, trace_seed};
 use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;

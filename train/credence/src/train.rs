@@ -1,8 +1,8 @@
 //! The random forest: grown by smartcore, its leaves filled from all training data.
 
-use bufgym_sim::convert::{signed, single};
-use bufgym_sim::rng;
 use bufgym_sim::switch::policy::{Features, MAX_DEPTH, MAX_TREES, Tree};
+use bufgym_util::convert::{signed, single};
+use bufgym_util::rng;
 use serde::Deserialize;
 use smartcore::ensemble::random_forest_classifier::{
     RandomForestClassifier, RandomForestClassifierParameters,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bufgym_sim::input::{self, condensed};
+use bufgym_util::input::{self, condensed};
 
 use super::{TrainConfig, usual_low_level};
 use crate::TrainError;

@@ -14,7 +14,7 @@ use bufgym_eval::Evaluation;
 use bufgym_eval::batch::{Batch, BatchError, Elsewhere, OnResult};
 use bufgym_eval::evaluate::{EvalConfig, EvalError, OnProgress, evaluate_elsewhere, split_traces};
 use bufgym_models::LinearRule;
-use bufgym_sim::rng::Split;
+use bufgym_util::rng::Split;
 
 use super::RemoteError;
 use super::frame::{self, Kind};

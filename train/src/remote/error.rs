@@ -1,6 +1,6 @@
 //! Errors between head and hosts.
 
-use bufgym_sim::input::excerpt;
+use bufgym_util::input::excerpt;
 
 /// An error of head or host. Its text is one line with the problem and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,12 +1,12 @@
 //! Properties that head and hosts must share.
 
 use bufgym_env::control::{FEATURES, HISTORY};
-use bufgym_env::convert::single;
 use bufgym_eval::metric::Metric;
 use bufgym_models::files::sha256;
 use bufgym_models::{ActorWeights, FastActor};
-use bufgym_sim::rng::uniform;
 use bufgym_sim::scenario::Scenario;
+use bufgym_util::convert::single;
+use bufgym_util::rng::uniform;
 use rand::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 

@@ -242,8 +242,8 @@ fn evolve<E>(
 mod tests {
     use std::convert::Infallible;
 
-    use bufgym_sim::rng::stream;
     use bufgym_sim::scenario::Scenario;
+    use bufgym_util::rng::stream;
 
     use super::*;
 

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use bufgym_sim::rng;
 use bufgym_sim::scenario::{Scenario, Tier};
 use bufgym_sim::switch::policy::{Kind, Scale, Search};
 use bufgym_sim::switch::{ParameterInfo, PolicySpec};
+use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 

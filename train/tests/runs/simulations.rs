@@ -15,13 +15,13 @@ use bufgym_eval::suite::Parts;
 use bufgym_eval::{Entrant, Evaluation};
 use bufgym_models::checkpoint::Manifest;
 use bufgym_models::{ActorWeights, FastActor};
-use bufgym_sim::rng::stream;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::ForestModel;
 use bufgym_train::TrainError;
 use bufgym_train::linear::{LinearConfig, LinearTuning, tune_linear};
 use bufgym_train::remote::{Cluster, HostId, InProcess, RemoteError};
 use bufgym_train::tune::{TuneConfig, Tuning, tune};
+use bufgym_util::rng::stream;
 
 const BUILD: &str = "this build";
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bufgym_env::control::{Controller, FEATURES, HISTORY};
-use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::{Trace, generate};
 use bufgym_sonic::counters::Source;
 use bufgym_sonic::layout::Wanted;
 use bufgym_sonic::monitor::Timing;
 use bufgym_sonic::{Database, Databases, Settings};
+use bufgym_util::rng::{Split, trace_seed};
 
 /// All hashes of a database.
 pub type Dump = BTreeMap<String, BTreeMap<String, String>>;

@@ -2,11 +2,11 @@
 
 use std::error::Error;
 
-use bufgym_sim::convert::index;
 use bufgym_sim::rng::{below, stream};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
+use bufgym_util::convert::index;
 
 use crate::cases::Case;
 use crate::metrics::{METRICS, Metric, Spread};

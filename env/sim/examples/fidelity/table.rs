@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use bufgym_sim::convert::floor_u64;
+use bufgym_util::convert::floor_u64;
 
 use crate::comparison::Comparison;
 use crate::metrics::{Metric, Spread};

@@ -1,6 +1,6 @@
 //! The picture: two charts side by side.
 
-use bufgym_sim::convert::whole_i32;
+use bufgym_util::convert::whole_i32;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};

@@ -14,9 +14,9 @@ use super::event::{EventQueue, Events};
 use super::fabric::FabricEvents;
 use super::link::{LinkKind, Links};
 use super::packet::PacketDirection;
-use crate::convert::index;
 use crate::scenario::{Ecmp, EcmpSalt, Scenario, Tier};
 use crate::units::Time;
+use bufgym_util::convert::index;
 
 pub use linked::LinkedNetwork;
 pub use pooled::PooledLeafSpine;

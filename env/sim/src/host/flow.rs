@@ -1,13 +1,13 @@
 //! State of a flow.
 
 use super::{Hosts, labels};
-use crate::convert::index;
 use crate::engine::packet::PacketQueue;
 use crate::engine::topology::Topology;
 use crate::scenario::MAX_WINDOW;
 use crate::traffic::{FlowSpec, Trace, TraceError, host_number};
 use crate::transport::{OwnControl, Receiver, Sender, Settings};
 use crate::units::Time;
+use bufgym_util::convert::index;
 
 /// Both ends of a flow, in two cache lines. The first has the fields that the delivery of data uses, the
 /// sender fills the second.

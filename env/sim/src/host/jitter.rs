@@ -15,8 +15,8 @@ use crate::engine::Engine;
 use crate::engine::event::Timer;
 use crate::engine::packet::PacketId;
 use crate::engine::topology::Topology;
-use crate::rng::{below, stream};
 use crate::units::Time;
+use bufgym_util::rng::{below, stream};
 
 /// Packets that have reached hosts but that the hosts have not taken yet.
 #[derive(Clone, Debug)]

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::ingress::IngressRow;
-use crate::convert::{self, index};
 use crate::switch::{Loss, LosslessDrop, PfcInterval, SwitchId};
 use crate::traffic::FlowSpec;
 use crate::units::Time;
+use bufgym_util::convert::{self, index};
 
 /// Flows of at most this many bytes are short.
 pub const SHORT_BYTES: u64 = 100_000;

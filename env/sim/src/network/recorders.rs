@@ -3,11 +3,11 @@
 use super::ingress::{IngressSamples, IngressSampling};
 use super::observer::Observer;
 use super::outcome::{DropRow, Outcome, TimelineRow};
-use crate::convert::{index, nearest_rank};
 use crate::engine::clock::EventTime;
 use crate::host::HostObserver;
 use crate::switch::{Loss, PacketId, PacketView, Policy, Switch, SwitchId, SwitchObserver, View};
 use crate::units::Time;
+use bufgym_util::convert::{index, nearest_rank};
 
 /// Recordings that users can request; nothing is recorded by default.
 #[derive(Clone, Default, Debug)]

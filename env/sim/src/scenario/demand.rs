@@ -10,9 +10,9 @@ use super::named::named;
 use super::settings::settings;
 use super::validate::{Checks, MAX_US};
 use super::{RangeU32, Scenario, ScenarioError, SizeDistribution, Sizes, TopologyKind};
-use crate::convert::floor_u64;
-use crate::input::excerpt;
 use crate::units::Time;
+use bufgym_util::convert::floor_u64;
+use bufgym_util::input::excerpt;
 
 /// Most flows of a trace that hosts send for a given time.
 const MAX_FLOWS: u64 = 10_000_000;

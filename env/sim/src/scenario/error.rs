@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::input::{condensed, excerpt, suggestion};
+use bufgym_util::input::{condensed, excerpt, suggestion};
 
 /// A scenario that cannot be used.
 #[derive(Debug, thiserror::Error)]

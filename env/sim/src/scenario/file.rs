@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::{ScenarioError, SettingProblem};
 use super::settings::RawValue;
 use super::{DEFAULT_PRESET, Scenario, SlowdownBase, TopologyKind};
-use crate::input;
+use bufgym_util::input;
 
 /// The key that names the preset a file starts from.
 const BASE: &str = "base";

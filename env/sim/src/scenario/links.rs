@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::input::{self, excerpt};
 use crate::units::{Rate, Time};
+use bufgym_util::input::{self, excerpt};
 
 /// Most bytes of a file of links.
 const MAX_FILE: u64 = 8 << 20;
@@ -444,7 +444,7 @@ fn whole(text: &str, least: u64, most: u64) -> Option<u64> {
             // All within the range are whole in 64 bits.
             (0.0..=1e15)
                 .contains(&number)
-                .then(|| crate::convert::floor_u64(number))?
+                .then(|| bufgym_util::convert::floor_u64(number))?
         }
     };
     (least..=most).contains(&number).then_some(number)

@@ -369,7 +369,7 @@ impl Scenario {
             (_, false) => (self.network.ports as usize, 0),
             (Tier::Leaf, true) => (
                 self.network.hosts_per_leaf as usize,
-                crate::convert::index(self.uplinks()),
+                bufgym_util::convert::index(self.uplinks()),
             ),
             (Tier::Spine, true) => (
                 0,

@@ -4,7 +4,7 @@ use super::named::named;
 use super::settings::settings;
 use super::validate::Checks;
 use super::{Scenario, ScenarioError, TransportKind};
-use crate::convert::floor_u64;
+use bufgym_util::convert::floor_u64;
 
 settings! {
     /// Marks of explicit congestion notification.

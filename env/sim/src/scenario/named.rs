@@ -2,7 +2,7 @@
 
 /// A text that is not a valid name of a setting's value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not one of {}{}", crate::input::excerpt(.given), .known.join(", "), crate::input::suggestion(.given, .known))]
+#[error("`{}` is not one of {}{}", bufgym_util::input::excerpt(.given), .known.join(", "), bufgym_util::input::suggestion(.given, .known))]
 pub struct UnknownName {
     /// The text given.
     pub given: String,

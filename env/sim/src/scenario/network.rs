@@ -4,8 +4,8 @@ use super::named::named;
 use super::settings::settings;
 use super::validate::{Checks, MAX_RECORDS, MAX_US};
 use super::{FlowPriority, NetworkLinks, Scenario, ScenarioError, SlowdownBase, TopologyKind};
-use crate::convert::floor_u64;
 use crate::units::{Rate, Time};
+use bufgym_util::convert::floor_u64;
 
 settings! {
     /// Switches, links and buffers.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::input::excerpt;
+use bufgym_util::input::excerpt;
 
 /// A subset of the priorities 0 to 7, each the number of a queue of every port.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]

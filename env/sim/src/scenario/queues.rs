@@ -10,8 +10,8 @@ use super::named::named;
 use super::settings::settings;
 use super::validate::Checks;
 use super::{Scenario, ScenarioError};
-use crate::convert::floor_u64;
-use crate::input::excerpt;
+use bufgym_util::convert::floor_u64;
+use bufgym_util::input::excerpt;
 
 /// Allowed weights of queues. With a lower weight, a queue would wait for many rounds before it may
 /// send a packet.

@@ -47,7 +47,7 @@ impl fmt::Display for RangeU32 {
 
 /// A text that is not a range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is neither a number nor a range such as 1..16", crate::input::excerpt(.0))]
+#[error("`{}` is neither a number nor a range such as 1..16", bufgym_util::input::excerpt(.0))]
 pub struct RangeParseError(pub String);
 
 impl FromStr for RangeU32 {

@@ -2,7 +2,7 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
-use crate::convert::whole_i64;
+use bufgym_util::convert::whole_i64;
 
 use super::{
     AckClass, AckQueue, Arrivals, Congested, Demand, Ecmp, EcmpSalt, EcnCapable, FlowEnd,
@@ -12,7 +12,7 @@ use super::{
     Workload, Workloads,
 };
 
-use crate::input::{excerpt, lines};
+use bufgym_util::input::{excerpt, lines};
 
 /// A value as the user wrote it, independent of its setting.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 use super::{MAX_FLOW_BYTES, Workload};
-use crate::convert::floor_u64;
-use crate::input::excerpt;
+use bufgym_util::convert::floor_u64;
+use bufgym_util::input::excerpt;
 
 /// The error for points that are not a valid distribution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

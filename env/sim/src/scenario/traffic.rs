@@ -7,7 +7,7 @@ use super::{
     Demand, MAX_FLOW_BYTES, RangeF64, RangeU32, Scenario, ScenarioError, SizeDistribution,
     Workload, Workloads,
 };
-use crate::convert::floor_u64;
+use bufgym_util::convert::floor_u64;
 
 /// Longest mean duration of a generated trace, days. This is well below the latest start of a flow that
 /// a trace may have, eleven days.

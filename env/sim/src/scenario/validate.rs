@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::input::excerpt;
+use bufgym_util::input::excerpt;
 
 use super::{RangeU32, Scenario, ScenarioError};
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::named::named;
 use super::{SizeDistribution, SizeError, UnknownName};
-use crate::input::{self, excerpt};
+use bufgym_util::input::{self, excerpt};
 
 named! {
     /// A published flow-size distribution, compiled in.

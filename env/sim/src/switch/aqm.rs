@@ -17,9 +17,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::ecn::Marker;
 use super::{EXTRAS, Loss, PacketView, Policy, Switch, SwitchObserver};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
-use crate::rng;
 use crate::switch::SwitchId;
 use crate::units::{Rate, Time};
+use bufgym_util::rng;
 
 pub use codel::{CoDel, CoDelConfig};
 use early::{EarlyDrop, OwnMarks};

@@ -6,12 +6,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::input::{excerpt, suggestion};
 use crate::switch::aqm::AqmSpec;
 use crate::switch::aqm::early::EarlyGaps;
 use crate::switch::policy::{Definition, catalogue};
 use crate::switch::spec::expanded;
 use crate::switch::{PolicyParseError, PolicySpec};
+use bufgym_util::input::{excerpt, suggestion};
 
 /// The heuristic that admits packets, with a control factor α per port that the control sets: a policy
 /// of the [catalogue] whose rule has an α.

@@ -6,10 +6,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::aqm::{Arriving, Red, RedConfig};
 use super::{PacketView, Policy, Switch, SwitchObserver, SwitchSettings};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
-use crate::rng;
 use crate::scenario::{self, Recovery, Scenario};
 use crate::switch::SwitchId;
 use crate::units::{Rate, Time};
+use bufgym_util::rng;
 
 /// Rule by which a switch marks packets, with its state.
 #[derive(Clone, Debug)]

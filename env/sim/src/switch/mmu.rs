@@ -92,7 +92,7 @@ impl Limits {
     fn new(scenario: &Scenario, capacity: u64, rates: &[Rate]) -> Limits {
         let headroom = scenario.switch_headroom(rates.iter().copied());
         let pool = capacity.saturating_sub(headroom);
-        let share = |of: u64, share: f64| crate::convert::floor_u64(share * of as f64);
+        let share = |of: u64, share: f64| bufgym_util::convert::floor_u64(share * of as f64);
         Limits {
             buffer: capacity,
             pool,

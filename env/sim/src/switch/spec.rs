@@ -12,8 +12,9 @@ use super::aqm::AqmSpec;
 use super::policy::{
     AnyPolicy, Arguments, Definition, ParameterInfo, Policy as _, PolicyInfo, catalogue,
 };
-use crate::input::{excerpt, suggestion};
 use crate::scenario::Scenario;
+use bufgym_util::input::{excerpt, suggestion};
+use bufgym_util::parameters::{self, ParameterError, listed};
 
 /// A policy and its parameters, written `name` or `name:key=value,key=value`; behind a `+`, the queue
 /// management in the same form.
@@ -36,16 +37,16 @@ impl Given {
         parameters: &'static [ParameterInfo],
         key: &str,
         value: &str,
-    ) -> Result<(), PolicyParseError> {
+    ) -> Result<(), ParameterError> {
         let found = parameters.iter().find(|info| info.name == key);
-        let parameter = found.ok_or_else(|| PolicyParseError::UnknownParameter {
-            policy: owner,
+        let parameter = found.ok_or_else(|| ParameterError::Unknown {
+            owner,
             key: key.to_owned(),
             known: parameters.iter().map(|info| info.name).collect(),
         })?;
         if !parameter.kind.accepts(value) {
-            return Err(PolicyParseError::Value {
-                policy: owner,
+            return Err(ParameterError::Value {
+                owner,
                 key: key.to_owned(),
                 value: value.to_owned(),
                 expected: parameter.kind.expected(),
@@ -106,33 +107,14 @@ pub enum PolicyParseError {
     UnknownAqm {
         /// The name as it was written.
         name: String,
-        /// The nearest name, as in [`suggestion`](crate::input::suggestion).
+        /// The nearest name, as in [`suggestion`](bufgym_util::input::suggestion).
         suggestion: String,
         /// The known names.
         known: String,
     },
-    /// The policy has no such parameter.
-    #[error("policy {policy} has no parameter '{}'{}; it has {}", excerpt(.key), suggestion(.key, .known), listed(.known))]
-    UnknownParameter {
-        /// The policy.
-        policy: &'static str,
-        /// The key as it was written.
-        key: String,
-        /// The policy's parameters.
-        known: Vec<&'static str>,
-    },
-    /// A parameter's value does not fit.
-    #[error("policy {policy}: {key}={} is not {expected}", excerpt(.value))]
-    Value {
-        /// The policy.
-        policy: &'static str,
-        /// The parameter.
-        key: String,
-        /// The value as it was written.
-        value: String,
-        /// A description of valid values.
-        expected: String,
-    },
+    /// A parameter that does not exist, or whose value does not fit.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
     /// The parameters do not fit the scenario or each other.
     #[error("policy {}: {problem}", excerpt(.policy))]
     Unusable {
@@ -141,41 +123,6 @@ pub enum PolicyParseError {
         /// The problem, and a valid alternative.
         problem: String,
     },
-    /// A parameter that is given more than once.
-    #[error("policy {policy}: {} is given twice; leave one out", excerpt(.key))]
-    Repeated {
-        /// The policy.
-        policy: &'static str,
-        /// The parameter.
-        key: String,
-    },
-    /// A parameter without a value.
-    #[error("policy {policy}: '{}' is not of the form key=value{}", excerpt(.text), tuned(.text))]
-    Form {
-        /// The policy.
-        policy: &'static str,
-        /// The text as it was written.
-        text: String,
-    },
-}
-
-/// An invalid parameter list.
-#[derive(Clone, PartialEq, Debug)]
-pub enum SplitError {
-    /// This text is not of the form `key=value`.
-    Form(String),
-    /// This key is given more than once.
-    Repeated(String),
-}
-
-impl SplitError {
-    /// Converts the error to one of a policy.
-    pub fn of(self, policy: &'static str) -> PolicyParseError {
-        match self {
-            SplitError::Form(text) => PolicyParseError::Form { policy, text },
-            SplitError::Repeated(key) => PolicyParseError::Repeated { policy, key },
-        }
-    }
 }
 
 fn definition(name: &str) -> Option<&'static Definition> {
@@ -207,21 +154,6 @@ fn unknown(name: &str) -> String {
         excerpt(name),
         suggestion(name, &names())
     )
-}
-
-/// Returns a remark about the form that only commands with results of `bufgym tune` read.
-fn tuned(text: &str) -> &'static str {
-    match text.trim() {
-        "tuned" => "; tuned parameters cannot be named here, so give them one by one",
-        _ => "",
-    }
-}
-
-fn listed(names: &[&str]) -> String {
-    match names {
-        [] => "none".to_owned(),
-        _ => names.join(", "),
-    }
 }
 
 /// Name of the policy whose buffer never fills.
@@ -282,13 +214,6 @@ impl PolicySpec {
         }
     }
 
-    /// Splits a policy as it is written, `name` or `name:key=value,key=value`, into the name and an
-    /// iterator over keys and values. A part that is not of the form `key=value`, or whose key has
-    /// occurred before, is an error.
-    pub fn split(text: &str) -> (&str, impl Iterator<Item = Result<(&str, &str), SplitError>>) {
-        pairs(text)
-    }
-
     /// Returns the policy with another value of a parameter.
     ///
     /// # Errors
@@ -312,7 +237,8 @@ impl PolicySpec {
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), PolicyParseError> {
         let info = &self.definition.info;
-        self.given.set(info.name, info.parameters, key, value)
+        self.given.set(info.name, info.parameters, key, value)?;
+        Ok(())
     }
 
     /// Checks that the policy and its queue management can be built for the switch of `scenario`.
@@ -411,34 +337,12 @@ pub(super) fn expanded(text: &str) -> &str {
     found.map_or(text, |(_, full)| full)
 }
 
-/// As [`PolicySpec::split`].
-pub(super) fn pairs(text: &str) -> (&str, impl Iterator<Item = Result<(&str, &str), SplitError>>) {
-    let (name, parameters) = match text.split_once(':') {
-        Some((name, parameters)) => (name, Some(parameters)),
-        None => (text, None),
-    };
-    let parts = parameters.into_iter().flat_map(|list| list.split(','));
-    let mut seen = Vec::new();
-    let pairs = parts.map(move |part| {
-        let (key, value) = part
-            .split_once('=')
-            .ok_or_else(|| SplitError::Form(part.to_owned()))?;
-        let (key, value) = (key.trim(), value.trim());
-        if seen.contains(&key) {
-            return Err(SplitError::Repeated(key.to_owned()));
-        }
-        seen.push(key);
-        Ok((key, value))
-    });
-    (name, pairs)
-}
-
 impl FromStr for PolicySpec {
     type Err = PolicyParseError;
 
     fn from_str(text: &str) -> Result<PolicySpec, PolicyParseError> {
         let (text, aqm) = AqmSpec::split(expanded(text));
-        let (name, parameters) = pairs(text);
+        let (name, parameters) = parameters::split(text);
         let definition = definition(name).ok_or_else(|| PolicyParseError::UnknownPolicy {
             name: name.to_owned(),
         })?;

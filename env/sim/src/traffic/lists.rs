@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use super::flows_csv::{Parser, TraceError, endpoint_problem};
 use super::{FlowSpec, Trace};
-use crate::input::{excerpt, suggestion};
+use bufgym_util::input::{excerpt, suggestion};
 
 pub(super) use lines::decimal;
 

@@ -1,10 +1,10 @@
 //! Simulations of every preset: all flows complete, and the classes of the summary are filled.
 
 use bufgym_sim::network::{Outcome, Summary};
-use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::{PRESETS, Scenario};
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{self, Trace};
+use bufgym_util::rng::{Split, trace_seed};
 
 /// Returns the preset with few and smaller flows, so that it takes little time with debug checks too.
 fn short(name: &str) -> (Scenario, Trace) {

@@ -4,13 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Every module may use itself and those before it.
-const ORDER: [&str; 14] = [
-    "convert",
-    "files",
-    "input",
-    "memory",
+const ORDER: [&str; 9] = [
     "units",
-    "rng",
     "scenario",
     "traffic",
     "engine",

@@ -5,8 +5,8 @@
 use super::{List, MAX_PACKETS, Setup, product};
 use crate::arrivals::Prediction;
 use crate::{Arrivals, Order, Packet, SlottedError};
-use bufgym_sim::convert::floor_u64;
-use bufgym_sim::rng;
+use bufgym_util::convert::floor_u64;
+use bufgym_util::rng;
 
 /// Theorem 1: LQD shares the buffer evenly between packets of little and of much work.
 ///

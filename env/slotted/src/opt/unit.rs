@@ -16,7 +16,7 @@
 //! "Clairvoyant" buffer sharing in Credence, Table 1.)
 
 use crate::{Outcome, Packet, Switch};
-use bufgym_sim::convert::signed;
+use bufgym_util::convert::signed;
 
 pub(super) fn optimum(switch: &Switch, packets: &[Packet], end: Option<u64>) -> Outcome {
     let mut queues = Queues::new(switch, packets);

@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::{Afterwards, LongestQueueDrop, Policy, Verdict};
 use crate::queues::{Arrival, Counts, Queues, Ranking};
 use crate::{NoObserver, Packet, SlottedError, Switch, run};
-use bufgym_sim::rng;
+use bufgym_util::rng;
 
 /// Complete sharing: accepts every packet that fits.
 #[derive(Clone, Copy, Default, Debug)]

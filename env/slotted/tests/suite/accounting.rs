@@ -91,7 +91,7 @@ proptest! {
         compare!(MaximalRatioDrop::default());
         compare!(FollowLqd::new(switch));
         let drops = drops_of_lqd(switch, packets).unwrap();
-        let drops = flipped(&drops, flip, bufgym_sim::rng::stream(1, "test", 0));
+        let drops = flipped(&drops, flip, bufgym_util::rng::stream(1, "test", 0));
         compare!(Credence::new(switch, drops.clone()));
     }
 }

@@ -1,6 +1,5 @@
 //! FollowLQD and Credence against LQD.
 
-use bufgym_sim::rng;
 use bufgym_slotted::policy::{
     Afterwards, Credence, FollowLqd, LongestQueueDrop, Policy, Verdict, drops_of_lqd,
 };
@@ -8,6 +7,7 @@ use bufgym_slotted::{
     Arrival, Arrivals, Counts, Fate, Generator, GeneratorOptions, Kind, Observer, Order, Packet,
     Packets, Queues, SlottedError, Switch, run,
 };
+use bufgym_util::rng;
 use proptest::prelude::*;
 
 use crate::instances::{PlainLqd, unit_instances};

@@ -5,13 +5,13 @@ use super::{ControlOptions, SimError, set_lossless_alphas};
 use crate::control::observation::{Observation, ObservationScale};
 use crate::control::privileged::Scale;
 use crate::control::{ActionSet, CodeUnits, action_level, cell_centre};
-use bufgym_sim::convert::single;
 use bufgym_sim::network::{Neighbour, SwitchId, Topology};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::Switch;
 use bufgym_sim::switch::policy::ControlledThreshold;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::{Rate, Time};
+use bufgym_util::convert::single;
 
 /// One switch under control.
 #[derive(Clone, Debug)]

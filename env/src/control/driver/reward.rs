@@ -3,11 +3,11 @@
 use super::{ControlOptions, alone};
 use crate::control::Objective;
 use crate::control::meter::PortTotals;
-use bufgym_sim::convert::single;
 use bufgym_sim::network::{SimError, isolated_port};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
+use bufgym_util::convert::single;
 
 /// Reward of one interval between two decisions.
 #[derive(Clone, Debug, Default)]

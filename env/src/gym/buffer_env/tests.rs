@@ -2,8 +2,8 @@ use super::*;
 use crate::control::{FEATURES, HISTORY};
 use crate::gym::checker::{CheckOptions, check_env};
 use crate::gym::{Autoreset, AutoresetMode, EpisodeStats, StepBuffers, VectorEnv, VectorSeed};
-use bufgym_sim::rng::{Split, stream};
 use bufgym_sim::scenario::Scenario;
+use bufgym_util::rng::{Split, stream};
 
 const PLAIN: ResetOptions = ResetOptions { trace: None };
 
@@ -205,7 +205,7 @@ fn splits_and_seeds_are_other_traces() {
     assert_eq!(stats, first(Split::Train, 1));
     assert_ne!(stats, first(Split::Train, 2));
     assert_ne!(stats, first(Split::Test, 1));
-    assert_eq!(bufgym_sim::rng::split_of(stats.seed), Some(Split::Train));
+    assert_eq!(bufgym_util::rng::split_of(stats.seed), Some(Split::Train));
 }
 
 #[test]

@@ -5,8 +5,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::CheckOptions;
 use super::subject::{Several, Subject};
 use crate::gym::{EnvError, MultiAgentEnv, Space, Turn};
-use bufgym_sim::rng::stream;
 use bufgym_sim::units::Time;
+use bufgym_util::rng::stream;
 
 /// Result of a check: what is wrong.
 type Outcome = Result<(), String>;

@@ -1,8 +1,8 @@
 use super::*;
 use crate::control::ControlOptions;
 use crate::gym::{BufferEnv, Env, TraceSequence};
-use bufgym_sim::rng::stream;
 use bufgym_sim::scenario::Scenario;
+use bufgym_util::rng::stream;
 
 const PLAIN: ResetOptions = ResetOptions { trace: None };
 

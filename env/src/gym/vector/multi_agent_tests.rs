@@ -1,7 +1,7 @@
 use super::*;
 use crate::gym::testing::{Relay, on_threads};
 use crate::gym::{MakeOptions, MultiAgentEnv, NetworkEnv, Space, make_network_vec};
-use bufgym_sim::rng::stream;
+use bufgym_util::rng::stream;
 
 const PLAIN: ResetOptions = ResetOptions { trace: None };
 

@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use bufgym_env::control::{CodeUnits, level_code, log_code, queue_code};
-use bufgym_sim::rng;
 use bufgym_sim::scenario::Scenario;
+use bufgym_util::rng;
 
 use crate::dataplane::compiler::{BUILDS, text};
 

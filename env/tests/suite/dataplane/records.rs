@@ -8,9 +8,9 @@ use bufgym_env::control::{
     cell_centre, run_recorded,
 };
 use bufgym_sim::network::SimError;
-use bufgym_sim::rng::{self, Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::generate;
+use bufgym_util::rng::{self, Split, trace_seed};
 
 use crate::dataplane::compiler::{BUILDS, Build, text};
 use crate::mutate::Mutator;

@@ -1,13 +1,13 @@
 //! The part of a trace with most pauses: which ports pause which neighbours, and the ingress queues of
 //! some of them.
 
-use bufgym_sim::convert::{floor_u64, index};
 use bufgym_sim::network::{
     IngressRow, IngressSampling, LeafSpine, Neighbour, OneSwitch, SwitchId, Topology,
 };
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PfcInterval;
 use bufgym_sim::units::Time;
+use bufgym_util::convert::{floor_u64, index};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 

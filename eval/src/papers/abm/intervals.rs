@@ -91,7 +91,7 @@ fn point(rtts: u32) -> Point {
 
 /// Returns the base round trips of a point.
 fn rtts(point: &Point) -> u32 {
-    let place = bufgym_sim::convert::floor_usize(point.x.round());
+    let place = bufgym_util::convert::floor_usize(point.x.round());
     INTERVALS.get(place).copied().unwrap_or(1)
 }
 

@@ -81,7 +81,7 @@ fn series() -> Vec<Series> {
         for (policy, spec) in [("DT", DT), ("ABM", ABM)] {
             let name = format!("{transport}, {policy}, α of the artefact");
             let made = move |point: &Point| {
-                let queues = bufgym_sim::convert::floor_usize(point.x).clamp(1, 8);
+                let queues = bufgym_util::convert::floor_usize(point.x).clamp(1, 8);
                 let settings = vec![setting.to_owned(), artefact_alphas(queues)];
                 (settings, without_alpha(spec).to_owned())
             };

@@ -64,7 +64,7 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
 }
 
 fn place(point: &Point) -> usize {
-    bufgym_sim::convert::floor_usize(point.x.round()).min(FLIPS.len() - 1)
+    bufgym_util::convert::floor_usize(point.x.round()).min(FLIPS.len() - 1)
 }
 
 fn claims(swept: &Swept) -> Vec<Claim> {

@@ -1,6 +1,6 @@
 //! Fig. 9: shorter and longer round trips.
 
-use bufgym_sim::convert::floor_u64;
+use bufgym_util::convert::floor_u64;
 
 use super::{PRESET, settings};
 use crate::papers::claim::{Claim, Target};

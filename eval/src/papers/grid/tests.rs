@@ -52,7 +52,7 @@ fn cells_that_are_the_same_simulation_share_it() {
 fn a_learned_policy_decides_at_every_switch() {
     let settings = ["load=0.9", "query_share=1", "query_rate=300"];
     let cells = [LEARNED, "dt"].map(|policy| cell(policy, &settings));
-    let weights = ActorWeights::random(&mut bufgym_sim::rng::stream(1, "test", 0));
+    let weights = ActorWeights::random(&mut bufgym_util::rng::stream(1, "test", 0));
     let manifest = Manifest::new(PRESET, "", "fct", 1);
     let learned = Learned::new("mine", &weights, &manifest);
     let run = |learned| {

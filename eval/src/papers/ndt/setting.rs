@@ -1,8 +1,8 @@
 //! Common parts of the figures of NDT: amount of simulation, policies, intervals.
 
-use bufgym_sim::convert::index;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
+use bufgym_util::convert::index;
 
 use super::NdtConfig;
 use crate::data::Role;
@@ -246,7 +246,7 @@ pub fn simulations(policies: usize, count: u64, seeds: usize, training: u64) -> 
 #[cfg(test)]
 pub(super) mod tests {
     use bufgym_models::{ActorWeights, FastActor};
-    use bufgym_sim::rng;
+    use bufgym_util::rng;
 
     use super::*;
 

@@ -17,7 +17,7 @@ use crate::papers::report::{Panel, Report, Table, addition, cell, cells};
 use crate::papers::runs::{PapersError, legend};
 use crate::papers::verdict::{ascending, same_order};
 use crate::stats::{self, Interval, Tally};
-use bufgym_sim::rng::Split;
+use bufgym_util::rng::Split;
 
 /// The figures that share their runs.
 pub const FIGURES: [NdtFigure; 4] = [

@@ -91,7 +91,7 @@ pub fn make(context: &Context, figure: NdtFigure, report: &mut Report) -> Result
         let count = count.min(context.extent.variant);
         context
             .work
-            .plan(policies.len() * LOADS.len() * bufgym_sim::convert::index(count));
+            .plan(policies.len() * LOADS.len() * bufgym_util::convert::index(count));
         Ok(measure(context, figure, &scenario, policies, count, false)?.claims(context))
     })?;
     report.claims.extend(claims);

@@ -2,8 +2,8 @@
 
 use bufgym_env::control::TriggerMode;
 use bufgym_sim::network::SimError;
-use bufgym_sim::rng;
 use bufgym_sim::scenario::Scenario;
+use bufgym_util::rng;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +54,7 @@ const SHORTEST_MS: f64 = 1e-6;
 
 /// Returns the number of simulations known in advance: two triggers at two rates.
 pub fn planned(extent: &Extent, seeds: usize) -> usize {
-    4 * bufgym_sim::convert::index(extent.triggers) * seeds
+    4 * bufgym_util::convert::index(extent.triggers) * seeds
 }
 
 /// The intervals of one trigger at one rate, of all traces.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use bufgym_env::control::{
     ALPHAS, ActionSet, FEATURE_NAMES, HISTORY, INITIAL_INDEX, LowLevelPolicy,
 };
-use bufgym_sim::input::{self, condensed, excerpt};
 use bufgym_sim::switch::aqm::early::{EarlyGaps, GAPS};
+use bufgym_util::input::{self, condensed, excerpt};
 use serde::{Deserialize, Serialize};
 
 use super::{EarlyOutput, IntegerNetwork, IntegerNetworkError};

@@ -6,8 +6,8 @@ use super::{
     IntegerNetworkError, Rescale,
 };
 use crate::{Convolution, Dense, Layer, Network, network};
-use bufgym_env::convert::{floor_u8, whole_i32};
 use bufgym_models::checkpoint::Feature;
+use bufgym_util::convert::{floor_u8, whole_i32};
 
 /// Largest magnitude of a weight.
 const WEIGHT_RANGE: f64 = 127.0;

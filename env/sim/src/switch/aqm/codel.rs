@@ -3,9 +3,9 @@
 
 use super::spec::{ACTION, AqmDefinition, marks};
 use super::{Advice, AnyDiscipline, Discipline, Leaving};
-use crate::convert::floor_u64;
 use crate::switch::policy::{Deployment, Kind, ParameterInfo, PolicyInfo, Search};
 use crate::units::Time;
+use bufgym_util::convert::floor_u64;
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     info: PolicyInfo {

@@ -31,12 +31,12 @@ use rustc_hash::FxHashMap;
 
 use super::spec::{ACTION, AqmDefinition, SEED, marks};
 use super::{Advice, AnyDiscipline, Arriving, Discipline, Leaving, drain_ps};
-use crate::convert::floor_u64;
-use crate::rng;
 use crate::switch::policy::{
     Bound, Deployment, Kind, Loss, PacketView, ParameterInfo, PolicyInfo, Search,
 };
 use crate::units::Time;
+use bufgym_util::convert::floor_u64;
+use bufgym_util::rng;
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     info: PolicyInfo {

@@ -4,12 +4,13 @@ use std::fmt;
 
 use super::early::EarlyGaps;
 use super::{AnyDiscipline, QueueManagement, codel, early, pie, random, red, step};
-use crate::input::suggestion;
 use crate::scenario::{Recovery, Scenario};
 use crate::switch::SwitchId;
 use crate::switch::policy::{Arguments, Kind, ParameterInfo, PolicyInfo, Search};
-use crate::switch::spec::{Given, PolicyParseError, pairs};
+use crate::switch::spec::{Given, PolicyParseError};
 use crate::units::Rate;
+use bufgym_util::input::suggestion;
+use bufgym_util::parameters;
 
 /// A discipline: its description and how to build it.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +110,7 @@ impl AqmSpec {
     /// # Errors
     /// An unknown discipline or parameter, or a value that does not fit.
     pub fn parse(text: &str) -> Result<Option<AqmSpec>, PolicyParseError> {
-        let (name, parameters) = pairs(text);
+        let (name, parameters) = parameters::split(text);
         if text == NONE {
             return Ok(None);
         }

@@ -243,7 +243,7 @@ impl Mmu {
             }
             _ => Mmu::dynamic(alpha, self.limits.egress[0], self.stored[0]),
         };
-        Some(crate::convert::floor_u64(threshold))
+        Some(bufgym_util::convert::floor_u64(threshold))
     }
 
     /// Sets α of all egress queues of lossy and of all ingress queues of lossless packets of a port.

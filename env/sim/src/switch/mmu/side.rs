@@ -83,7 +83,7 @@ impl Side {
 
     /// Updates the degree of congestion of the queue from `length`.
     pub(super) fn observe(&mut self, queue: usize, length: f64) {
-        let share = crate::convert::floor_u64((length / CONGESTED).min(1.0) * WHOLE);
+        let share = bufgym_util::convert::floor_u64((length / CONGESTED).min(1.0) * WHOLE);
         let before = std::mem::replace(&mut self.queues[queue].share, share);
         let priority = queue % self.sums.len();
         let sum = &mut self.sums[priority];

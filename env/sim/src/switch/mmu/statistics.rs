@@ -197,8 +197,8 @@ impl ClassUse {
     /// Adds the time since the last change, in which the class has used `bytes`.
     pub(super) fn settle(&mut self, bytes: u64, now: Time) {
         self.largest = self.largest.max(bytes);
-        let bin = crate::convert::floor_u64(bytes as f64 * self.scale);
-        let bin = crate::convert::index(bin).min(BINS);
+        let bin = bufgym_util::convert::floor_u64(bytes as f64 * self.scale);
+        let bin = bufgym_util::convert::index(bin).min(BINS);
         self.time_in_bin[bin] += now.0 - self.changed_at.0;
         self.changed_at = now;
     }
@@ -232,8 +232,8 @@ pub(crate) fn percentile<'a>(uses: impl Iterator<Item = &'a ClassUse>, percent: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng;
     use crate::switch::mmu::bench::{Bench, LOSSLESS, LOSSY, RULES, SONIC, reverie};
+    use bufgym_util::rng;
 
     /// The counters add up, whatever arrives, leaves and is paused.
     #[test]

@@ -13,8 +13,8 @@ use super::{
     Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
     Search, Verdict, View, VirtualQueues,
 };
-use crate::rng;
 use crate::scenario::Scenario;
+use bufgym_util::rng;
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {

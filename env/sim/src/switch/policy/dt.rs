@@ -4,7 +4,7 @@ use super::{
     Definition, Deployment, Kind, LosslessPolicy, PacketView, ParameterInfo, Policy, PolicyInfo,
     Search, Verdict, View,
 };
-use crate::convert::floor_u64;
+use bufgym_util::convert::floor_u64;
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {

@@ -9,9 +9,9 @@ use super::{
     Arguments, Bound, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy,
     PolicyInfo, Search, Verdict, View,
 };
-use crate::convert::{floor_u32, floor_u64};
 use crate::scenario::Scenario;
 use crate::units::{Rate, Time};
+use bufgym_util::convert::{floor_u32, floor_u64};
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {

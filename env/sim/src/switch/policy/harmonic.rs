@@ -1,7 +1,7 @@
 //! Harmonic (Kesselman and Mansour, Theoretical Computer Science, 2004).
 
 use super::{Definition, Deployment, PacketView, Policy, PolicyInfo, Verdict, View};
-use crate::convert::floor_u64;
+use bufgym_util::convert::floor_u64;
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {

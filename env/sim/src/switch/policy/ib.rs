@@ -14,10 +14,10 @@ use super::{
     Arguments, Bound, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy,
     PolicyInfo, Search, Verdict, View,
 };
-use crate::convert::floor_u64;
-use crate::rng;
 use crate::scenario::Scenario;
 use crate::units::Time;
+use bufgym_util::convert::floor_u64;
+use bufgym_util::rng;
 use fairness::FairShare;
 
 pub(super) static DEFINITION: Definition = Definition {

@@ -8,7 +8,7 @@ pub use action::{ALPHAS, INITIAL_INDEX, INITIAL_LEVEL, action_index, action_leve
 use serde::{Deserialize, Serialize};
 
 use super::{AnyPolicy, Loss, LosslessThresholds, PacketView, Policy, Verdict, View};
-use crate::convert::floor_u64;
+use bufgym_util::convert::floor_u64;
 
 /// Rule for when a decision of the control loop is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

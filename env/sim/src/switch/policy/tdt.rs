@@ -9,8 +9,8 @@ use super::{
     Arguments, Bound, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy,
     PolicyInfo, Search, Verdict, View,
 };
-use crate::convert::floor_u64;
 use crate::scenario::Scenario;
+use bufgym_util::convert::floor_u64;
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {

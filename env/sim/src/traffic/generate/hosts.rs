@@ -6,9 +6,9 @@ use std::ops::Range;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{distinct, exponential, load_of, start_at, workload_of};
-use crate::rng::{below, stream, uniform};
 use crate::scenario::{Demand, Scenario};
 use crate::traffic::{FlowSpec, SizeDistribution, Trace};
+use bufgym_util::rng::{below, stream, uniform};
 
 const INCAST: u16 = 1;
 

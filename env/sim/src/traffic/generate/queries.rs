@@ -3,9 +3,9 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{distinct, exponential, load_of, log_uniform, start_at, uniform_in};
-use crate::rng::{stream, uniform};
 use crate::scenario::{Scenario, Traffic};
 use crate::traffic::{FlowSpec, Trace};
+use bufgym_util::rng::{stream, uniform};
 
 const KINDS: [&str; 2] = ["incast", "elephant"];
 

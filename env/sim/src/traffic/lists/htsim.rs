@@ -5,8 +5,8 @@ use std::io::Read;
 
 use super::lines::{Line, Lines, Word};
 use super::{ListOptions, plain};
-use crate::input::{excerpt, suggestion};
 use crate::traffic::{FlowSpec, Trace, TraceError};
+use bufgym_util::input::{excerpt, suggestion};
 
 const NODES: &str = "Nodes";
 const CONNECTIONS: &str = "Connections";

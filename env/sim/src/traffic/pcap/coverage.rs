@@ -1,6 +1,6 @@
 //! The bytes of a TCP stream that were captured.
 
-use crate::convert::lower_u32;
+use bufgym_util::convert::lower_u32;
 
 /// Largest number of ranges per stream. It bounds the memory if a capture misses many packets.
 const MAX_RANGES: usize = 64;

@@ -2,9 +2,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use crate::rng::{Split, trace_seed};
 use crate::scenario::{Arrivals, RangeU32, Scenario, Workload};
 use crate::traffic::{FlowSpec, Trace, generate};
+use bufgym_util::rng::{Split, trace_seed};
 
 pub(super) fn traces(scenario: &Scenario, count: u64) -> impl Iterator<Item = Trace> {
     scenario.validate().unwrap();

@@ -11,9 +11,9 @@ mod reverie;
 pub use reverie::DcqcnReverie;
 
 use super::{Pacer, rate};
-use crate::convert::floor_u64;
 use crate::transport::{Acked, CongestionControl, Settings, Window};
 use crate::units::{Rate, Time};
+use bufgym_util::convert::floor_u64;
 
 /// Weight of a new observation in α (g; §5.2).
 const GAIN: f64 = 1.0 / 256.0;

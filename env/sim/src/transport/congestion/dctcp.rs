@@ -3,8 +3,8 @@
 mod ns3;
 
 use super::newreno::{grow, half};
-use crate::convert::floor_u32;
 use crate::transport::{Acked, CongestionControl, Settings, Window};
+use bufgym_util::convert::floor_u32;
 use ns3::DctcpNs3;
 
 /// RFC 8257 §4.2: gain of the estimate.

@@ -3,9 +3,9 @@
 
 use super::Pacer;
 use super::rate::{self, HopChange, PathMemory, RoundTrips};
-use crate::convert::{floor_u32, floor_u64};
 use crate::transport::{Acked, CongestionControl, HopRecord, PathRecords, Settings, Window};
 use crate::units::{Rate, Time};
+use bufgym_util::convert::{floor_u32, floor_u64};
 
 /// Power at which rates stay constant (η).
 const TARGET: f64 = 0.95;

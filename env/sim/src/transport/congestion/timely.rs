@@ -2,9 +2,9 @@
 
 use super::Pacer;
 use super::rate::{self, RoundTrips};
-use crate::convert::floor_u64;
 use crate::transport::{Acked, CongestionControl, Settings, TransportVariant, Window};
 use crate::units::{Rate, Time};
+use bufgym_util::convert::floor_u64;
 
 /// Weight of a new difference of round-trip times.
 const WEIGHT: f64 = 0.875;

@@ -13,12 +13,12 @@ mod sending;
 
 use super::loss_recovery::{LossRecovery, Phase};
 use super::{Ack, Sender};
-use crate::convert::{lower_u32, whole_i64};
 use crate::transport::pool::Pool;
 use crate::transport::ranges::RangeSet;
 use crate::transport::scoreboard::Outstanding;
 use crate::transport::{CongestionControl, Settings};
 use crate::units::Time;
+use bufgym_util::convert::{lower_u32, whole_i64};
 
 /// Number of duplicate acknowledgements that indicates a loss.
 const DUP_THRESH: u32 = 3;

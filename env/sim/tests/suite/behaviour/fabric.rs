@@ -3,7 +3,6 @@
 use bufgym_sim::network::{
     FabricSimulator, LeafSpine, Outcome, Simulator, StopReason, SwitchId, Topology as _,
 };
-use bufgym_sim::rng::{below, stream};
 use bufgym_sim::scenario::{
     Ecmp, EcmpSalt, RangeU32, Recovery, Scenario, SlowdownBase, TopologyKind, TransportKind,
 };
@@ -12,6 +11,7 @@ use bufgym_sim::switch::policy::ndt::TriggerMode;
 use bufgym_sim::switch::{PacketView, Policy, Verdict, View};
 use bufgym_sim::traffic::{FlowSpec, Trace};
 use bufgym_sim::units::Time;
+use bufgym_util::rng::{below, stream};
 use proptest::prelude::*;
 
 use crate::behaviour::setup::{EVENTS_PER_CHECK, MANY_EVENTS, Setup, any_setup, config};
@@ -300,7 +300,7 @@ fn setup_of_flows(scenario: &Scenario, flows: u32) -> Setup {
     let scenario = scenario.clone().with(|scenario| {
         scenario.traffic.flows = RangeU32::new(flows, flows);
     });
-    let seed = bufgym_sim::rng::trace_seed(bufgym_sim::rng::Split::Train, 1, 0);
+    let seed = bufgym_util::rng::trace_seed(bufgym_util::rng::Split::Train, 1, 0);
     Setup {
         trace: bufgym_sim::traffic::generate(&scenario, seed),
         scenario,

@@ -8,11 +8,11 @@
 //! or arrival mode adds a line.
 
 use bufgym_sim::network::Outcome;
-use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::{Arrivals, PRESETS, Scenario, TransportKind, Workload};
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::switch::{aqm, policy};
 use bufgym_sim::traffic::{Trace, generate};
+use bufgym_util::rng::{Split, trace_seed};
 use sha2::{Digest as _, Sha256};
 
 /// Returns the first eight bytes of SHA-256, as hexadecimal digits.

@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 use std::thread;
 
 use bufgym_sim::network::{Outcome, Records};
-use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::{Scenario, TransportKind};
 use bufgym_sim::switch::{PolicySpec, aqm, policy};
 use bufgym_sim::traffic::generate;
 use bufgym_sim::units::Time;
+use bufgym_util::rng::{Split, trace_seed};
 
 /// Kinds of networks: name, preset and settings.
 const NETWORKS: [(&str, &str, &str); 7] = [

@@ -1,9 +1,10 @@
 //! Credence: the safeguard, the oracle, and the forest as a file.
 
+use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::{Credence, FollowLqd, Forest, ForestModel, MODEL_FILE, Tree};
 use bufgym_sim::switch::{Loss, PolicySpec};
 use bufgym_sim::units::Time;
-use bufgym_sim::{rng, scenario::Scenario};
+use bufgym_util::rng;
 
 use crate::policies::switch::{PACKET, lengths, lost, of, scenario, slot};
 

@@ -1,8 +1,8 @@
 //! FollowLQD's thresholds are LQD's queue lengths.
 
-use bufgym_sim::rng;
 use bufgym_sim::switch::{Loss, OpenLoop, policy::FollowLqd, policy::LongestQueueDrop};
 use bufgym_sim::units::Time;
+use bufgym_util::rng;
 
 use crate::policies::switch::{PACKET, RATE, lengths, lost, of, slot};
 

@@ -1,9 +1,9 @@
 //! Harmonic's bound under traffic of packets and acknowledgements.
 
-use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::generate;
+use bufgym_util::rng::{Split, trace_seed};
 
 #[test]
 fn the_kth_longest_queue_keeps_its_bound_at_every_event() {

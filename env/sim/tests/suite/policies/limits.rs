@@ -1,11 +1,11 @@
 //! Fixed limits and reserved bytes at their extremes are complete sharing and complete partitioning,
 //! packet for packet.
 
-use bufgym_sim::rng::{Split, trace_seed};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::generate;
 use bufgym_sim::units::Time;
+use bufgym_util::rng::{Split, trace_seed};
 
 /// Returns the time when every flow finishes, and the number of drops.
 fn run(policy: &str, queues_per_port: u32) -> (Vec<Option<Time>>, u64) {

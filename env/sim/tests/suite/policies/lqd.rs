@@ -1,10 +1,10 @@
 //! Longest Queue Drop: manually computed overloads, and properties for all arrivals.
 
-use bufgym_sim::rng;
 use bufgym_sim::switch::{
     Fate, Loss, OpenLoop, PacketView, Policy, Verdict, View, policy::LongestQueueDrop,
 };
 use bufgym_sim::units::Time;
+use bufgym_util::rng;
 
 use crate::policies::switch::{PACKET, fill, lengths, lost, of, slot};
 

@@ -1,9 +1,9 @@
 //! A burst next to congested ports, packet by packet, from sources of constant rate.
 
-use bufgym_sim::convert::floor_u64;
 use bufgym_sim::switch::policy::DynamicThreshold;
 use bufgym_sim::switch::{Fate, OpenLoop};
 use bufgym_sim::units::{Rate, Time};
+use bufgym_util::convert::floor_u64;
 
 use super::ALPHA;
 

@@ -1,8 +1,8 @@
 //! The two ports of the in-cast over time, and the quantities that Fig. 10 shows.
 
-use bufgym_sim::convert::index;
 use bufgym_sim::network::TimelineRow;
 use bufgym_sim::units::Time;
+use bufgym_util::convert::index;
 use serde::{Deserialize, Serialize};
 
 /// A port starves below this share of the buffer while the other is above [`HOLDS`].

@@ -5,10 +5,10 @@ mod report;
 
 use std::time::{Duration, Instant};
 
-use bufgym_sim::convert::floor_u64;
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
+use bufgym_util::convert::floor_u64;
 use serde::{Deserialize, Serialize};
 
 use super::super::setting::{Context, Extent, LOADS};

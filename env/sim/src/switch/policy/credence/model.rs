@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::input::{self, condensed, excerpt};
+use bufgym_util::input::{self, condensed, excerpt};
 
 use super::features::FEATURES;
 use super::forest::{Forest, ForestError, MAX_DEPTH, Tree};
