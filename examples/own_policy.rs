@@ -32,10 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let scenario = Scenario::preset("ndt-16x1g")?;
     let trace = traffic::generate(&scenario, trace_seed(Split::Train, 1, 0));
     let mine = Simulator::new(&scenario, &trace, Reserve)?.run().summary;
-    let dt = PolicySpec::baseline()
-        .simulator(&scenario, &trace)?
-        .run()
-        .summary;
+    let dt = PolicySpec::baseline().run(&scenario, &trace)?.summary;
     println!(
         "mean FCT: mine {:.3} ms, DT {:.3} ms",
         mine.mean_fct_ms, dt.mean_fct_ms

@@ -1,6 +1,6 @@
 //! A congestion control of your own, next to NewReno, on one trace: `cargo run --release --example own_transport`.
 
-use bufgym::sim::network::Simulator;
+use bufgym::sim::network::Simulation;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
 use bufgym::sim::traffic;
@@ -41,15 +41,13 @@ impl CongestionControl for Delay {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let scenario = Scenario::preset("ndt-16x1g")?;
     let trace = traffic::generate(&scenario, trace_seed(Split::Train, 1, 0));
-    let simulator = || -> Result<Simulator, Box<dyn std::error::Error>> {
-        Ok(PolicySpec::baseline().simulator(&scenario, &trace)?)
-    };
+    let simulation = || Simulation::new(&scenario, &trace, &PolicySpec::baseline());
     let mine = Delay {
         target: 20.0,
         changed_at: 0,
     };
-    let mine = simulator()?.with_transport(&scenario, mine).run().summary;
-    let newreno = simulator()?.run().summary;
+    let mine = simulation()?.with_transport(&scenario, mine).run().summary;
+    let newreno = simulation()?.run().summary;
     println!(
         "mean FCT: mine {:.3} ms, NewReno {:.3} ms",
         mine.mean_fct_ms, newreno.mean_fct_ms

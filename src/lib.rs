@@ -33,7 +33,7 @@
 //! scenario.set("flows=100..100")?;
 //! let trace = traffic::generate(&scenario, rng::trace_seed(rng::Split::Train, 1, 0));
 //! let policy: PolicySpec = "dt:alpha=8".parse()?;
-//! let outcome = policy.simulator(&scenario, &trace)?.run();
+//! let outcome = policy.run(&scenario, &trace)?;
 //! assert_eq!(outcome.summary.completed, 100);
 //! # Ok(())
 //! # }

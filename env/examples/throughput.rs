@@ -86,7 +86,7 @@ fn main() -> Result<(), Failure> {
 fn run(scenario: &Scenario, policy: &str, trace: &Trace) -> Result<(u64, Duration), Failure> {
     if policy != "ndt" {
         let spec: PolicySpec = policy.parse()?;
-        let summary = spec.simulator(scenario, trace)?.run().summary;
+        let summary = spec.run(scenario, trace)?.summary;
         return Ok((
             summary.packets_forwarded,
             Duration::from_secs_f64(summary.wall_s),

@@ -20,7 +20,7 @@ use bufgym_export::{IntegerActor, Source};
 use bufgym_models::checkpoint::{self, Manifest, SeedResult, Validation};
 use bufgym_models::{ActorWeights, FastActor, LinearFile, LinearRule};
 use bufgym_sim::network::{
-    IngressSampling, Observer, Outcome, Recorders, Records, SimError, SwitchId,
+    IngressSampling, Observer, OneSwitch, Outcome, Recorders, Records, SimError, SwitchId,
 };
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{Policy as _, PolicyParseError, PolicySpec};
@@ -464,7 +464,7 @@ impl Entrant {
     ) -> Result<(Outcome, O), SimError> {
         match &self.kind {
             Kind::Rule(spec) | Kind::Tuned(spec) => {
-                let simulator = spec.simulator(scenario, trace)?;
+                let simulator = spec.simulator::<OneSwitch>(scenario, trace)?;
                 let start = simulator.switch_now(SwitchId(0));
                 let mut recorders = Recorders::default();
                 recorders.measure_waits();

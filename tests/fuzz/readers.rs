@@ -22,6 +22,7 @@ use bufgym::models::linear::LinearFile;
 use bufgym::models::windows::OBSERVATION;
 use bufgym::models::{ActorWeights, cpu, npy};
 use bufgym::onnx::{OnnxNetwork, Settings};
+use bufgym::sim::network::OneSwitch;
 use bufgym::sim::scenario::{Scenario, SizeDistribution};
 use bufgym::sim::switch::PolicySpec;
 use bufgym::sim::switch::policy::{Forest, ForestModel, catalogue};
@@ -661,7 +662,7 @@ pub fn tuned_parameters() -> Reader {
 fn simulate(policy: &PolicySpec) -> Result<(), String> {
     let scenario = small_scenario();
     let mut simulator = policy
-        .simulator(&scenario, &generate(&scenario, 1))
+        .simulator::<OneSwitch>(&scenario, &generate(&scenario, 1))
         .map_err(said)?;
     for _ in 0..2_000 {
         simulator.step();

@@ -15,7 +15,7 @@ use std::time::Instant;
 use bufgym_env::control::LowLevelPolicy;
 use bufgym_eval::metric::Metric;
 use bufgym_eval::tune::{TRACES, Tuned};
-use bufgym_sim::network::SimError;
+use bufgym_sim::network::{SimError, Simulation};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace};
@@ -353,10 +353,7 @@ fn fits(policy: &PolicySpec, scenario: &Scenario) -> Result<(), SimError> {
         kinds: vec!["flow".to_owned()],
         seed: 0,
     };
-    match scenario.is_fabric() {
-        true => policy.fabric(scenario, &trace).map(drop),
-        false => policy.simulator(scenario, &trace).map(drop),
-    }
+    Simulation::new(scenario, &trace, policy).map(drop)
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (mut ratios, mut packets, mut wall) = (0.0, 0, 0.0);
         for (place, index) in (0..traces).enumerate() {
             let trace = generate(&scenario, trace_seed(Split::Validation, 0, index));
-            let outcome = policy.simulator(&scenario, &trace)?.run();
+            let outcome = policy.run(&scenario, &trace)?;
             if name == "dt" {
                 baseline.push(outcome.summary.mean_fct_ms);
             }

@@ -24,25 +24,24 @@
 //!
 //! # One event at a time
 //!
-//! [`PolicySpec::simulator`](switch::PolicySpec::simulator) makes the [`Simulator`](network::Simulator) of a single
-//! switch, [`fabric`](switch::PolicySpec::fabric) that of a leaf-spine network,
-//! [`linked`](switch::PolicySpec::linked) that of a network given by its links. It can be stopped, read and cloned: a
-//! clone continues like the original, bit for bit.
+//! A [`Simulation`](network::Simulation) runs in whichever network the scenario has. It can be stopped, read and cloned:
+//! a clone continues like the original, bit for bit.
 //!
 //! ```
 //! # use bufgym_sim::scenario::Scenario;
 //! # use bufgym_sim::switch::PolicySpec;
 //! # use bufgym_sim::traffic;
+//! use bufgym_sim::network::Simulation;
 //! # let mut scenario = Scenario::preset("ndt-16x1g")?;
 //! # scenario.set("flows=50..50")?;
 //! # let trace = traffic::generate(&scenario, 1);
-//! let mut simulator = PolicySpec::baseline().simulator(&scenario, &trace)?;
+//! let mut simulation = Simulation::new(&scenario, &trace, &PolicySpec::baseline())?;
 //! for _ in 0..10_000 {
-//!     simulator.step();
+//!     simulation.step();
 //! }
-//! let mut fork = simulator.clone();
-//! println!("{} bytes in the buffer", simulator.buffer().occupancy());
-//! let (forked, original) = (fork.run().summary, simulator.run().summary);
+//! let mut fork = simulation.clone();
+//! println!("{} bytes in the buffer", simulation.switches()[0].buffer().occupancy());
+//! let (forked, original) = (fork.run().summary, simulation.run().summary);
 //! assert_eq!(forked.mean_fct_ms, original.mean_fct_ms);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -51,7 +50,7 @@
 //!
 //! - **Policy**: a type with [`Policy`](switch::Policy), for [`Simulator::new`](network::Simulator::new).
 //! - **Congestion control**: a type with [`CongestionControl`](transport::CongestionControl), for
-//!   [`Simulator::with_transport`](network::Simulator::with_transport).
+//!   [`Simulation::with_transport`](network::Simulation::with_transport).
 //! - **Network**: a file of links for the setting `topology`
 //!   ([`NetworkLinks`](scenario::NetworkLinks)), or a type with [`Topology`](network::Topology) for
 //!   [`Simulator::in_network`](network::Simulator::in_network).

@@ -10,7 +10,7 @@ mod outcome;
 mod pauses;
 mod recorders;
 mod report;
-mod run;
+mod simulation;
 mod simulator;
 mod window;
 
@@ -33,10 +33,8 @@ pub use isolated::{IsolatedFlow, isolated_port};
 pub use observer::Observer;
 pub use outcome::{DropRow, FlowClass, FlowRecord, Outcome, Summary, SwitchRow, TimelineRow};
 pub use recorders::Recorders;
-pub use run::{Records, run_leaf_spine};
-pub use simulator::{
-    FabricSimulator, LinkedSimulator, PooledSimulator, SimError, Simulator, StopReason,
-};
+pub use simulation::{Records, Simulation, run_leaf_spine};
+pub use simulator::{FabricSimulator, ScenarioTopology, SimError, Simulator, StopReason};
 
 /// Bytes that the state and the results of a flow take at least: 384 have been measured.
 const FLOW_BYTES: u64 = 256;

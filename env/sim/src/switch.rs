@@ -7,6 +7,7 @@
 pub mod aqm;
 mod base;
 mod buffer;
+pub(crate) mod driven;
 mod ecn;
 mod egress;
 pub(crate) mod mmu;

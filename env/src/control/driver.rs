@@ -26,7 +26,6 @@ use bufgym_sim::network::{
     SimError, Simulator, SwitchId,
 };
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::switch::aqm::early::EARLY_OFF;
 use bufgym_sim::switch::policy::{ControlledThreshold, TriggerCause};
 use bufgym_sim::switch::{PolicyParseError, Switch};
 use bufgym_sim::traffic::Trace;
@@ -168,14 +167,37 @@ impl ControlEnv<OneSwitch> {
     }
 }
 
-/// Puts levels of α in force at the egress and the ingress of a port.
-fn set_lossless_alphas(
+/// Puts the levels of the second output in force, by port: early drop, or α at the ingress and, with the first output,
+/// at the egress of lossless memory. The policy has the first output.
+fn apply_second(
     switch: &mut Switch<ControlledThreshold>,
-    port: usize,
-    (egress, ingress): (&u8, &u8),
+    actions: ActionSet,
+    first: &[u8],
+    second: &[u8],
 ) {
-    let [egress, ingress] = [egress, ingress].map(|level| ALPHAS[usize::from(*level)]);
-    switch.set_lossless_alphas(port, ingress, egress);
+    match actions {
+        ActionSet::Alpha => {}
+        ActionSet::AlphaEarly => switch.set_early_drop(second),
+        ActionSet::AlphaIngress => {
+            for (port, levels) in first.iter().zip(second).enumerate() {
+                let (egress, ingress) = levels;
+                let [egress, ingress] = [egress, ingress].map(|level| ALPHAS[usize::from(*level)]);
+                switch.set_lossless_alphas(port, ingress, egress);
+            }
+        }
+    }
+}
+
+/// As [`apply_second`], with what is in force before the first decision.
+fn apply_initial(switch: &mut Switch<ControlledThreshold>, actions: ActionSet, ports: usize) {
+    let of_output = |level: Option<&u8>| vec![*level.unwrap_or(&INITIAL_LEVEL); ports];
+    let levels = actions.initial();
+    apply_second(
+        switch,
+        actions,
+        &of_output(levels.first()),
+        &of_output(levels.get(1)),
+    );
 }
 
 /// Returns the fast level at a switch that sees the scenario as `at`.
@@ -290,15 +312,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
             env.set_interval_alarm();
             let ports = env.ports();
             let (switch, _) = env.simulator.switch_and_observer(at);
-            match env.actions {
-                ActionSet::Alpha => {}
-                ActionSet::AlphaEarly => switch.set_early_drop(&vec![EARLY_OFF; ports]),
-                ActionSet::AlphaIngress => {
-                    for port in 0..ports {
-                        set_lossless_alphas(switch, port, (&INITIAL_LEVEL, &INITIAL_LEVEL));
-                    }
-                }
-            }
+            apply_initial(switch, env.actions, ports);
         }
         env.at = SWITCH;
         Ok(env)

@@ -210,12 +210,7 @@ impl Lookahead {
 
 /// Records of the trace's flows with an unlimited buffer.
 fn unlimited_run(scenario: &Scenario, trace: &Trace) -> Result<Vec<FlowRecord>, SimError> {
-    let unlimited = PolicySpec::unlimited();
-    let outcome = match scenario.is_fabric() {
-        true => unlimited.fabric(scenario, trace)?.observed(()).run(),
-        false => unlimited.simulator(scenario, trace)?.observed(()).run(),
-    };
-    Ok(outcome.records)
+    Ok(PolicySpec::unlimited().run(scenario, trace)?.records)
 }
 
 /// Future flows of a trace, by the ports through which they leave switches.
@@ -272,9 +267,8 @@ mod tests {
         scenario.set("flows=100").unwrap();
         let trace = generate(&scenario, trace_seed(Split::Train, 0, 3));
         let records = PolicySpec::unlimited()
-            .simulator(&scenario, &trace)
+            .run(&scenario, &trace)
             .unwrap()
-            .run()
             .records;
         let expected: f64 = records.iter().map(|r| r.fct.unwrap().as_secs_f64()).sum();
         let time = ActiveTime::new(ways(&trace), 1e12, None);

@@ -457,7 +457,7 @@ mod tests {
                 byte_ps: vec![0; 16],
             };
             let simulator = PolicySpec::named(name)
-                .simulator(&scenario, &trace)
+                .simulator::<OneSwitch>(&scenario, &trace)
                 .unwrap();
             let mut simulator = simulator.observed((meter, sampled));
             let summary = simulator.run().summary;

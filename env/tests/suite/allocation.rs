@@ -2,7 +2,7 @@
 
 use allocation_counter::measure;
 use bufgym_env::control::{ControlEnv, ControlOptions, StopReason};
-use bufgym_sim::network::Simulator;
+use bufgym_sim::network::{OneSwitch, Simulator};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
@@ -55,7 +55,7 @@ fn capped() -> Scenario {
 fn simulator(scenario: &Scenario, policy: &str) -> Simulator {
     let trace = flows(scenario, 64, 1_000_000_000, Time::from_us(10));
     let spec: PolicySpec = policy.parse().unwrap();
-    spec.simulator(scenario, &trace).unwrap()
+    spec.simulator::<OneSwitch>(scenario, &trace).unwrap()
 }
 
 /// Queues and stores grow by doubling and never shrink: once they have had their largest size,
@@ -106,7 +106,9 @@ fn flows_that_come_and_lose_and_go_allocate_next_to_nothing() {
             flow.dst = (query % RECEIVERS) as u32;
             flow.start = Time(query * senders * gap.as_ps());
         }
-        let mut simulator = PolicySpec::baseline().simulator(&scenario, &trace).unwrap();
+        let mut simulator = PolicySpec::baseline()
+            .simulator::<OneSwitch>(&scenario, &trace)
+            .unwrap();
         let run_until = |simulator: &mut Simulator, flow: u64| {
             while simulator.now() < Time(flow * gap.as_ps()) {
                 assert!(simulator.step(), "the flows outlast the run");
@@ -136,7 +138,7 @@ fn bytes_of_active_flows(preset: &str, count: u64) -> f64 {
     let mut simulator = None;
     let heap = measure(|| {
         let spec = PolicySpec::baseline();
-        let simulator = simulator.insert(spec.simulator(&scenario, &trace).unwrap());
+        let simulator = simulator.insert(spec.simulator::<OneSwitch>(&scenario, &trace).unwrap());
         while simulator.packets_forwarded() < 20 * count {
             assert!(simulator.step());
         }

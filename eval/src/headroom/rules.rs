@@ -154,6 +154,7 @@ mod tests {
     use bufgym_util::rng::{Split, trace_seed};
 
     use super::*;
+    use bufgym_sim::network::OneSwitch;
 
     #[test]
     fn the_standard_rules_fit_every_single_switch_and_do_not_push_out() {
@@ -164,7 +165,7 @@ mod tests {
             }
             let trace = generate(&scenario, trace_seed(Split::Validation, 1, 0));
             for rule in standard_rules() {
-                let simulator = rule.simulator(&scenario, &trace).unwrap();
+                let simulator = rule.simulator::<OneSwitch>(&scenario, &trace).unwrap();
                 assert!(!simulator.policy().pushes_out(), "{rule}");
             }
         }

@@ -393,7 +393,7 @@ mod tests {
                 .replay(&trace, &Plan::fixed(level))
                 .unwrap();
             let rule: PolicySpec = rule.parse().unwrap();
-            let by_rule = rule.simulator(&scenario, &trace).unwrap().run().summary;
+            let by_rule = rule.run(&scenario, &trace).unwrap().summary;
             assert!(by_rule.drops > 0);
             assert_eq!(by_plan, Outcome::of(&by_rule), "{rule}");
             assert!(by_plan.is_some());

@@ -1,4 +1,5 @@
 use super::*;
+use bufgym_sim::network::OneSwitch;
 
 fn config(settings: &[&str], rules: &[&str]) -> HeadroomConfig {
     let mut scenario = Scenario::default();
@@ -73,7 +74,9 @@ fn rows_are_what_the_simulations_say() {
     let found = quietly(&config);
     let trace = split_traces(&config.scenario, Split::Validation, 1, 1).unwrap();
     let summary = |rule: PolicySpec, trace: &Trace| {
-        let mut simulator = rule.simulator(&config.scenario, trace).unwrap();
+        let mut simulator = rule
+            .simulator::<OneSwitch>(&config.scenario, trace)
+            .unwrap();
         simulator.run().summary
     };
     let run = |rule, trace: &Trace| summary(rule, trace).mean_fct_ms;

@@ -1,3 +1,4 @@
+use bufgym_sim::network::OneSwitch;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace};
@@ -26,7 +27,7 @@ fn trace(flows: &[(u32, u32)]) -> Trace {
 
 fn run(scenario: &Scenario, trace: &Trace) -> Outcome {
     let policy = PolicySpec::baseline();
-    policy.simulator(scenario, trace).unwrap().run()
+    policy.run(scenario, trace).unwrap()
 }
 
 /// A segment takes 12.144 µs to send at 1 Gbit/s and 10 µs of propagation on each of two links, so
@@ -81,7 +82,7 @@ fn the_metrics_of_three_segments_and_a_loss() {
     });
     let sharing: PolicySpec = "cs".parse().unwrap();
     let trace = trace(&[(1, 0), (2, 0), (3, 0)]);
-    let mut simulator = sharing.simulator(&scenario, &trace).unwrap();
+    let mut simulator = sharing.simulator::<OneSwitch>(&scenario, &trace).unwrap();
     simulator.measure_waits();
     let outcome = simulator.run();
     let value = |metric: Metric| metric.value(&outcome, None).unwrap();

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use bufgym::sim::network::SimError;
+use bufgym::sim::network::{SimError, Simulation};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
 use bufgym::sim::traffic::{self, Trace};
@@ -80,21 +80,12 @@ impl Load {
     fn count(&mut self, spec: &PolicySpec) -> Result<(), SimError> {
         memory::forget_peak();
         let mut counts = Counts::default();
-        // The macro has the same loop for two types of simulation.
-        macro_rules! count {
-            ($simulation:expr) => {{
-                let mut simulation = $simulation;
-                while !simulation.finished() && simulation.step() {
-                    counts.events += 1;
-                }
-                counts.hops = simulation.packets_forwarded();
-                counts.packets = simulation.packets_created();
-            }};
+        let mut simulation = Simulation::new(&self.scenario, &self.trace, spec)?;
+        while !simulation.finished() && simulation.step() {
+            counts.events += 1;
         }
-        match self.scenario.is_fabric() {
-            true => count!(spec.fabric(&self.scenario, &self.trace)?),
-            false => count!(spec.simulator(&self.scenario, &self.trace)?),
-        }
+        counts.hops = simulation.packets_forwarded();
+        counts.packets = simulation.packets_created();
         counts.peak_bytes = memory::peak();
         self.counts = counts;
         Ok(())

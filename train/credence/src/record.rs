@@ -274,7 +274,7 @@ mod tests {
         for (index, arrivals) in data.train.iter().chain(&data.test).enumerate() {
             let trace = traffic::generate(&scenario, trace_seed(Split::Train, 1, index as u64));
             let lqd = PolicySpec::named("lqd");
-            let summary = lqd.simulator(&scenario, &trace).unwrap().run().summary;
+            let summary = lqd.run(&scenario, &trace).unwrap().summary;
             let lost = arrivals.iter().filter(|arrival| arrival.lost).count() as u64;
             assert_eq!(lost, summary.drops);
             assert!(arrivals.len() as u64 >= summary.packets_forwarded + lost);

@@ -115,7 +115,7 @@ pub fn over_flips(
     let point = |(flip, spec): &(Option<f64>, PolicySpec)| {
         let run = |index| {
             let trace = traffic::generate(scenario, trace_seed(Split::Validation, seed, index));
-            Ok(spec.simulator(scenario, &trace)?.run().summary)
+            Ok(spec.run(scenario, &trace)?.summary)
         };
         let summaries: Result<Vec<Summary>, SimError> =
             (0..traces).into_par_iter().map(run).collect();

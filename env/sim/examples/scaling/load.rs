@@ -1,6 +1,6 @@
 //! Traffic that keeps any number of ports and flows permanently busy.
 
-use bufgym_sim::network::Simulator;
+use bufgym_sim::network::{OneSwitch, Simulator};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace};
@@ -51,7 +51,7 @@ impl Load {
         scenario.traffic.active_ports.max = self.ports;
         scenario.traffic.incast_degree.max = self.ports - 1;
         let mut simulator = PolicySpec::baseline()
-            .simulator(&scenario, &self.trace())
+            .simulator::<OneSwitch>(&scenario, &self.trace())
             .expect("the load fits the switch");
         let settled = 4 * u64::from(self.flows * self.window);
         forward(&mut simulator, settled.max(100_000));

@@ -6,12 +6,13 @@ use super::outcome::{FlowRecord, Outcome, Summary, SwitchRow};
 use super::recorders::Recorders;
 use super::simulator::SimError;
 use crate::engine::clock::{ClockOffset, EventTime};
-use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore, SizeClass};
+use crate::engine::packet::{Packet, PacketKind, SizeClass};
 use crate::scenario::{Recovery, Scenario};
 use crate::switch::aqm::AqmSpec;
+use crate::switch::driven::DrivenSwitch;
 use crate::switch::{Admission, Policy, Switch, SwitchId, SwitchSettings};
 use crate::traffic::FlowSpec;
-use crate::units::{Rate, Time};
+use crate::units::Time;
 
 /// Purpose of a packet from outside the simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,14 +78,8 @@ pub struct HostCounts {
 /// and never go back.
 #[derive(Clone, Debug)]
 pub struct ExternalSwitch<P> {
-    switch: Switch<P>,
-    packets: PacketStore,
+    driven: DrivenSwitch<P>,
     recorders: Recorders,
-    rate: Rate,
-    overhead: u64,
-    /// The packet that each port is sending, and when its last bit leaves.
-    serving: Vec<Option<(Time, PacketId)>>,
-    now: Time,
 }
 
 impl<P: Policy> ExternalSwitch<P> {
@@ -108,29 +103,24 @@ impl<P: Policy> ExternalSwitch<P> {
         let mut settings = SwitchSettings::new(scenario, ports, capacity);
         settings.seed = seed;
         let mut switch = Switch::new(SwitchId(0), ClockOffset::default(), &settings, policy)?;
-        let mut packets = PacketStore::default();
-        if switch.pushes_out() {
-            packets.link_both_ways();
-        }
         if let Some(aqm) = aqm {
             switch.set_aqm(aqm.build(scenario, SwitchId(0), ports)?);
         }
         let mut recorders = Recorders::default();
         recorders.measure_waits();
         Ok(ExternalSwitch {
-            switch,
-            packets,
+            driven: DrivenSwitch::new(
+                switch,
+                scenario.rate(),
+                scenario.packets.overhead_bytes.into(),
+            ),
             recorders,
-            rate: scenario.rate(),
-            overhead: u64::from(scenario.packets.overhead_bytes),
-            serving: vec![None; ports],
-            now: Time::ZERO,
         })
     }
 
     /// Records the state of every port every `interval` from now on.
     pub fn record_timeline(&mut self, interval: Time) {
-        self.recorders.record_timeline(interval, self.now);
+        self.recorders.record_timeline(interval, self.driven.now);
     }
 
     /// Reports that the last bit of a packet has arrived. Packets that leave
@@ -140,7 +130,6 @@ impl<P: Policy> ExternalSwitch<P> {
     /// # Panics
     /// When there is no such port or `at` lies in the past.
     pub fn arrive(&mut self, at: Time, frame: Frame) -> bool {
-        self.advance_to(at);
         let kind = match frame.kind {
             FrameKind::Data => PacketKind::Data,
             FrameKind::Ack => PacketKind::Ack,
@@ -156,40 +145,28 @@ impl<P: Policy> ExternalSwitch<P> {
         if !frame.markable {
             packet.flags.refuse_marks();
         }
-        let id = self.packets.insert(packet);
-        let admission = self
-            .switch
-            .arrive(&mut self.packets, id, at, &mut self.recorders);
-        match admission {
-            Admission::Served => self.serve(frame.port, id),
-            Admission::Queued => {}
-            Admission::Lost(_) => {
-                self.packets.remove(id);
-                return false;
-            }
+        self.record_until(at);
+        let (id, admission) = self.driven.arrive(at, packet, &mut self.recorders);
+        let is_lost = matches!(admission, Admission::Lost(_));
+        if is_lost {
+            self.driven.packets.remove(id);
         }
-        true
+        !is_lost
     }
 
     /// Returns the time at which the next packet leaves, if one is being sent.
     pub fn next_departure(&self) -> Option<Time> {
-        self.next_port().map(|(left, _)| left)
+        self.driven.next_departure().map(|(left, _)| left)
     }
 
     /// Lets the next packet leave, if one is being sent; of several at the same instant that of the
     /// lowest port.
     pub fn depart(&mut self) -> Option<Departure> {
-        let (at, port) = self.next_port()?;
-        let (_, id) = self.serving[port].take()?;
-        self.advance_to(at);
-        let next = self
-            .switch
-            .sent(&mut self.packets, id, at, &mut self.recorders);
-        let packet = self.packets[id];
-        self.packets.remove(id);
-        if let Some(next) = next {
-            self.serve(port, next);
-        }
+        let (at, _) = self.driven.next_departure()?;
+        self.record_until(at);
+        let (id, port) = self.driven.depart(&mut self.recorders)?;
+        let packet = self.driven.packets[id];
+        self.driven.packets.remove(id);
         Some(Departure {
             tag: packet.sequence,
             port,
@@ -201,30 +178,30 @@ impl<P: Policy> ExternalSwitch<P> {
     /// Hands over the number of a packet that was lost after it had been admitted: pushed out, or
     /// dropped at the head of its queue.
     pub fn take_lost(&mut self) -> Option<u32> {
-        let id = self.switch.take_lost()?;
-        let tag = self.packets[id].sequence;
-        self.packets.remove(id);
+        let id = self.driven.switch.take_lost()?;
+        let tag = self.driven.packets[id].sequence;
+        self.driven.packets.remove(id);
         Some(tag)
     }
 
     /// Returns the switch.
     pub fn switch(&self) -> &Switch<P> {
-        &self.switch
+        &self.driven.switch
     }
 
     /// Returns the switch, to be changed from outside the packet path, as a control loop does.
     pub fn switch_mut(&mut self) -> &mut Switch<P> {
-        &mut self.switch
+        &mut self.driven.switch
     }
 
     /// Returns the instant of the last event.
     pub fn now(&self) -> Time {
-        self.now
+        self.driven.now
     }
 
     /// Returns the number of packets that are stored or being sent.
     pub fn stored(&self) -> usize {
-        self.packets.live()
+        self.driven.packets.live()
     }
 
     /// Returns records and aggregates in the simulator's form, for flows whose times the hosts have
@@ -248,8 +225,8 @@ impl<P: Policy> ExternalSwitch<P> {
     }
 
     fn summary(&self, flows: &[FlowRecord], hosts: HostCounts, wall_s: f64) -> Summary {
-        let counters = self.switch.counters();
-        let buffer = self.switch.buffer();
+        let counters = self.driven.switch.counters();
+        let buffer = self.driven.switch.buffer();
         let finished = flows.iter().filter_map(|flow| flow.finish);
         let last = finished.max().unwrap_or(Time::ZERO);
         let first = flows.iter().map(|flow| flow.spec.start).min();
@@ -282,7 +259,7 @@ impl<P: Policy> ExternalSwitch<P> {
     }
 
     fn row(&self) -> SwitchRow {
-        let (counters, buffer) = (self.switch.counters(), self.switch.buffer());
+        let (counters, buffer) = (self.driven.switch.counters(), self.driven.switch.buffer());
         let percentile = |percent| buffer.occupancy_percentile(percent);
         SwitchRow {
             switch: SwitchId(0),
@@ -302,22 +279,9 @@ impl<P: Policy> ExternalSwitch<P> {
         }
     }
 
-    fn next_port(&self) -> Option<(Time, usize)> {
-        let ports = self.serving.iter().enumerate();
-        ports
-            .filter_map(|(port, serving)| Some((serving.as_ref()?.0, port)))
-            .min()
-    }
-
-    fn serve(&mut self, port: usize, id: PacketId) {
-        let bytes = u64::from(self.packets[id].wire_bytes) + self.overhead;
-        self.serving[port] = Some((self.now + self.rate.transmission_time(bytes), id));
-    }
-
-    fn advance_to(&mut self, at: Time) {
-        assert!(at >= self.now, "time goes back");
-        self.now = at;
-        let switches = std::slice::from_ref(&self.switch);
+    /// Records what is due before the event at the instant `at`.
+    fn record_until(&mut self, at: Time) {
+        let switches = std::slice::from_ref(&self.driven.switch);
         self.recorders
             .before_event(EventTime::of_host(at), switches);
     }

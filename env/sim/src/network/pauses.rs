@@ -476,7 +476,7 @@ impl PauseSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::FabricSimulator;
+    use crate::network::{FabricSimulator, LeafSpine};
     use crate::switch::PolicySpec;
     use crate::traffic::generate;
 
@@ -486,7 +486,9 @@ mod tests {
         let mut scenario = Scenario::preset("reverie-4x4").unwrap();
         scenario.set(rules).unwrap();
         let policy: PolicySpec = "sonic".parse().unwrap();
-        let mut simulator = policy.fabric(&scenario, &generate(&scenario, 1)).unwrap();
+        let mut simulator = policy
+            .simulator::<LeafSpine>(&scenario, &generate(&scenario, 1))
+            .unwrap();
         simulator.send_frame(SwitchId(0), frame(3, true));
         simulator
     }

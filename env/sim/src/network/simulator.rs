@@ -104,12 +104,6 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
 /// A simulation of a leaf-spine network.
 pub type FabricSimulator = Simulator<AnyPolicy, Recorders, LeafSpine>;
 
-/// A simulation of a network given by its links.
-pub type LinkedSimulator = Simulator<AnyPolicy, Recorders, LinkedNetwork>;
-
-/// A simulation of a leaf-spine network in which ports of spines draw on the buffers of leaves.
-pub type PooledSimulator = Simulator<AnyPolicy, Recorders, PooledLeafSpine>;
-
 /// Construction with one switch.
 impl<P: Policy> Simulator<P> {
     /// Creates a simulation of `trace` at time zero, in a buffer of `scenario.network.buffer_bytes`.
@@ -130,68 +124,68 @@ impl<P: Policy> Simulator<P> {
         policy: P,
         capacity: u64,
     ) -> Result<Self, SimError> {
-        scenario.require_single()?;
-        let topology = OneSwitch {
-            ports: scenario.port_count(),
-        };
+        let topology = OneSwitch::of_scenario(scenario, trace.seed)?;
         let mut policy = Some(policy);
         let take = |_, _: &Scenario| Ok(policy.take().expect("there is one switch"));
         Simulator::in_network(scenario, trace, topology, |_| capacity, take)
     }
 }
 
-impl PolicySpec {
-    /// Creates a simulation of `trace` under this policy.
+/// A topology that a scenario describes.
+pub trait ScenarioTopology: Topology {
+    /// Creates the topology of a scenario. `trace_seed` determines the choice among equal paths.
     ///
     /// # Errors
-    /// When the scenario is inconsistent or has several switches, the trace does not fit it, or the
-    /// policy's parameters do not.
-    pub fn simulator(&self, scenario: &Scenario, trace: &Trace) -> Result<Simulator, SimError> {
-        scenario.validate()?;
+    /// When the scenario has another topology.
+    fn of_scenario(scenario: &Scenario, trace_seed: u64) -> Result<Self, SimError>;
+}
+
+impl ScenarioTopology for OneSwitch {
+    fn of_scenario(scenario: &Scenario, _: u64) -> Result<OneSwitch, SimError> {
         scenario.require_single()?;
-        let policy = self.build(scenario)?;
-        let capacity = self.capacity(scenario);
-        let simulator = Simulator::with_capacity(scenario, trace, policy, capacity)?;
-        Ok(simulator.with_aqm(self.aqm(), scenario)?)
+        let ports = scenario.port_count();
+        Ok(OneSwitch { ports })
     }
+}
 
-    /// Creates a simulation of `trace` in the leaf-spine network of a scenario, with an instance of
-    /// this policy at every switch.
-    ///
-    /// # Errors
-    /// When the scenario is inconsistent, the trace does not fit it, or the policy's parameters do
-    /// not.
-    pub fn fabric(&self, scenario: &Scenario, trace: &Trace) -> Result<FabricSimulator, SimError> {
-        self.in_fabric(scenario, trace, LeafSpine::of(scenario, trace.seed))
+impl ScenarioTopology for LeafSpine {
+    fn of_scenario(scenario: &Scenario, trace_seed: u64) -> Result<LeafSpine, SimError> {
+        Ok(LeafSpine::of(scenario, trace_seed))
     }
+}
 
-    /// As [`fabric`](PolicySpec::fabric), with one instance of the policy for every leaf and all
-    /// ports of spines that lead to it. Used if `spine_pool` is `with_leaf`.
-    ///
-    /// # Errors
-    /// As [`fabric`](PolicySpec::fabric).
-    pub fn pooled(&self, scenario: &Scenario, trace: &Trace) -> Result<PooledSimulator, SimError> {
-        self.in_fabric(scenario, trace, PooledLeafSpine::of(scenario, trace.seed))
+impl ScenarioTopology for PooledLeafSpine {
+    fn of_scenario(scenario: &Scenario, trace_seed: u64) -> Result<PooledLeafSpine, SimError> {
+        Ok(PooledLeafSpine::of(scenario, trace_seed))
     }
+}
 
-    /// As [`fabric`](PolicySpec::fabric), in the network that a scenario gives by its links.
-    ///
-    /// # Errors
-    /// As [`fabric`](PolicySpec::fabric), and if the scenario has another topology.
-    pub fn linked(&self, scenario: &Scenario, trace: &Trace) -> Result<LinkedSimulator, SimError> {
+impl ScenarioTopology for LinkedNetwork {
+    fn of_scenario(scenario: &Scenario, trace_seed: u64) -> Result<LinkedNetwork, SimError> {
         let network = scenario
             .links()
             .ok_or_else(|| SimError::Network("topology is a name; this needs links".to_owned()))?;
-        let topology = LinkedNetwork::new(network, Routing::of(scenario, trace.seed));
-        self.in_fabric(scenario, trace, topology)
+        let routing = Routing::of(scenario, trace_seed);
+        Ok(LinkedNetwork::new(network, routing))
     }
+}
 
-    fn in_fabric<T: Topology>(
+impl PolicySpec {
+    /// Creates a simulation of `trace` in the topology `T` of a scenario, with an instance of this policy at every
+    /// switch. With [`PooledLeafSpine`], a leaf and all ports of spines that lead to it share an instance.
+    ///
+    /// [`Simulation`](super::Simulation) takes the topology from the scenario.
+    ///
+    /// # Errors
+    /// When the scenario is inconsistent or has another topology, the trace does not fit it, or the policy's parameters
+    /// do not.
+    pub fn simulator<T: ScenarioTopology>(
         &self,
         scenario: &Scenario,
         trace: &Trace,
-        topology: T,
     ) -> Result<Simulator<AnyPolicy, Recorders, T>, SimError> {
+        scenario.validate()?;
+        let topology = T::of_scenario(scenario, trace.seed)?;
         let capacity = |at: &Scenario| self.capacity(at);
         let policy = |_, at: &Scenario| self.build(at);
         let simulator = Simulator::in_network(scenario, trace, topology, capacity, policy)?;

@@ -1,8 +1,9 @@
 //! A switch with given arrivals: there are no senders, so losses do not change the arrivals.
 
+use super::driven::DrivenSwitch;
 use super::{Admission, Loss, Policy, SharedBuffer, Switch, SwitchId, SwitchSettings, View};
 use crate::engine::clock::ClockOffset;
-use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore, SizeClass};
+use crate::engine::packet::{Packet, PacketId, PacketKind, SizeClass};
 use crate::engine::topology::MAX_QUEUES;
 use crate::units::{Rate, Time};
 
@@ -22,12 +23,7 @@ pub enum Fate {
 /// lowest port first.
 #[derive(Clone, Debug)]
 pub struct OpenLoop<P> {
-    switch: Switch<P>,
-    packets: PacketStore,
-    rate: Rate,
-    now: Time,
-    /// The packet that each port is sending, and the time when its last bit leaves.
-    serving: Vec<Option<(Time, PacketId)>>,
+    driven: DrivenSwitch<P>,
     fates: Vec<Fate>,
 }
 
@@ -42,16 +38,8 @@ impl<P: Policy> OpenLoop<P> {
         let settings = SwitchSettings::plain(ports, buffer_bytes, rate);
         let switch = Switch::new(SwitchId(0), ClockOffset::default(), &settings, policy);
         let switch = switch.expect("every packet counts, so that every policy fits");
-        let mut packets = PacketStore::default();
-        if switch.pushes_out() {
-            packets.link_both_ways();
-        }
         OpenLoop {
-            switch,
-            packets,
-            rate,
-            now: Time::ZERO,
-            serving: vec![None; ports],
+            driven: DrivenSwitch::new(switch, rate, 0),
             fates: Vec::new(),
         }
     }
@@ -71,13 +59,10 @@ impl<P: Policy> OpenLoop<P> {
         let queue = u16::try_from(port).expect("the switch has such a port");
         let mut packet = Packet::new(PacketKind::Data, 0, queue, size, at);
         packet.sequence = u32::try_from(arrival).expect("arrivals are counted in 32 bits");
-        let id = self.packets.insert(packet);
-        let admission = self.switch.arrive(&mut self.packets, id, at, &mut ());
+        let (id, admission) = self.driven.arrive(at, packet, &mut ());
         self.dispose_of_pushed_out();
-        match admission {
-            Admission::Served => self.serve(port, id),
-            Admission::Queued => {}
-            Admission::Lost(loss) => self.dispose(id, Fate::Lost(loss)),
+        if let Admission::Lost(loss) = admission {
+            self.dispose(id, Fate::Lost(loss));
         }
         arrival
     }
@@ -87,36 +72,35 @@ impl<P: Policy> OpenLoop<P> {
     /// # Panics
     /// When `at` lies in the past.
     pub fn run_until(&mut self, at: Time) {
-        assert!(at >= self.now, "time goes back");
-        while self.next_departure().is_some_and(|(left, _)| left <= at) {
+        assert!(at >= self.driven.now, "time goes back");
+        let left = |driven: &DrivenSwitch<P>| driven.next_departure().map(|(left, _)| left);
+        while left(&self.driven).is_some_and(|left| left <= at) {
             self.depart();
         }
-        self.now = at;
+        self.driven.advance_to(at);
     }
 
     /// Lets every packet leave.
     pub fn finish(&mut self) {
-        while self.next_departure().is_some() {
-            self.depart();
-        }
+        while self.depart() {}
     }
 
     /// Returns the shared buffer.
     pub fn buffer(&self) -> &SharedBuffer {
-        self.switch.buffer()
+        self.driven.switch.buffer()
     }
 
     /// Returns the policy.
     pub fn policy(&self) -> &P {
-        self.switch.policy()
+        self.driven.switch.policy()
     }
 
     /// Returns the view that the policy would see now.
     pub fn view(&self) -> View<'_> {
         View {
-            buffer: self.switch.buffer(),
-            now: self.now,
-            rate: self.rate,
+            buffer: self.driven.switch.buffer(),
+            now: self.driven.now,
+            rate: self.driven.rate,
         }
     }
 
@@ -131,41 +115,24 @@ impl<P: Policy> OpenLoop<P> {
         sent.count() as u64
     }
 
-    fn next_departure(&self) -> Option<(Time, usize)> {
-        let ports = self.serving.iter().enumerate();
-        ports
-            .filter_map(|(port, serving)| Some((serving.as_ref()?.0, port)))
-            .min()
-    }
-
-    fn serve(&mut self, port: usize, id: PacketId) {
-        let bytes = u64::from(self.packets[id].wire_bytes);
-        self.serving[port] = Some((self.now + self.rate.transmission_time(bytes), id));
-    }
-
-    fn depart(&mut self) {
-        let Some((left, port)) = self.next_departure() else {
-            return;
+    /// Lets the next packet leave. Returns false if none is being sent.
+    fn depart(&mut self) -> bool {
+        let Some((id, _)) = self.driven.depart(&mut ()) else {
+            return false;
         };
-        self.now = left;
-        let Some((_, id)) = self.serving[port].take() else {
-            return;
-        };
-        let next = self.switch.sent(&mut self.packets, id, left, &mut ());
         self.dispose_of_pushed_out();
         self.dispose(id, Fate::Sent);
-        if let Some(next) = next {
-            self.serve(port, next);
-        }
+        true
     }
 
     fn dispose(&mut self, id: PacketId, fate: Fate) {
-        self.fates[self.packets[id].sequence as usize] = fate;
-        self.packets.remove(id);
+        let packets = &mut self.driven.packets;
+        self.fates[packets[id].sequence as usize] = fate;
+        packets.remove(id);
     }
 
     fn dispose_of_pushed_out(&mut self) {
-        while let Some(id) = self.switch.take_lost() {
+        while let Some(id) = self.driven.switch.take_lost() {
             self.dispose(id, Fate::Lost(Loss::PushedOut));
         }
     }

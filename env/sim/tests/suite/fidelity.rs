@@ -151,7 +151,7 @@ fn one_leaf_with_the_events_of_a_fabric_equals_ns3() {
             scenario.set(setting).unwrap();
         }
         let flows = reference::flows(case.network, case.list).unwrap();
-        let outcome = case.policy_spec().fabric(&scenario, &flows).unwrap().run();
+        let outcome = case.policy_spec().run(&scenario, &flows).unwrap();
         let ns3 = reference::run(case).unwrap();
         assert_eq!(outcome.records.len(), 800);
         for (ours, ns3) in outcome.records.iter().zip(&ns3.flows) {

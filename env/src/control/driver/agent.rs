@@ -1,7 +1,7 @@
 //! State of the control for one switch.
 
 use super::reward::{IntervalReward, RewardScale};
-use super::{ControlOptions, SimError, set_lossless_alphas};
+use super::{ControlOptions, SimError, apply_second};
 use crate::control::observation::{Observation, ObservationScale};
 use crate::control::privileged::Scale;
 use crate::control::{ActionSet, CodeUnits, action_level, cell_centre};
@@ -128,16 +128,7 @@ impl Agent {
     /// Puts the pending decision in force.
     pub(super) fn apply(&self, switch: &mut Switch<ControlledThreshold>, actions: ActionSet) {
         switch.policy_mut().apply(&self.pending);
-        match actions {
-            ActionSet::Alpha => {}
-            ActionSet::AlphaEarly => switch.set_early_drop(&self.pending_second),
-            ActionSet::AlphaIngress => {
-                let levels = self.pending.iter().zip(&self.pending_second);
-                for (port, levels) in levels.enumerate() {
-                    set_lossless_alphas(switch, port, levels);
-                }
-            }
-        }
+        apply_second(switch, actions, &self.pending, &self.pending_second);
     }
 }
 

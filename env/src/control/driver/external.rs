@@ -1,11 +1,10 @@
 //! The control loop of a switch that carries packets from outside the simulation.
 
 use super::agent::{Agent, port_rates};
-use super::{ControlOptions, Controller, Reading, low_level_policy, set_lossless_alphas};
-use crate::control::{ActionSet, INITIAL_LEVEL, SWITCH};
+use super::{ControlOptions, Controller, Reading, apply_initial, low_level_policy};
+use crate::control::{ActionSet, SWITCH};
 use bufgym_sim::network::{ExternalSwitch, OneSwitch, SimError};
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::switch::aqm::early::EARLY_OFF;
 use bufgym_sim::switch::policy::{ControlledThreshold, TriggerCause};
 use bufgym_sim::traffic::Trace;
 use bufgym_sim::units::Time;
@@ -48,16 +47,7 @@ impl ExternalControl {
         let ports = scenario.port_count();
         let rates = port_rates(scenario, &OneSwitch { ports }, SWITCH);
         let actions = ActionSet::of(low_level);
-        match actions {
-            ActionSet::Alpha => {}
-            ActionSet::AlphaEarly => switch.switch_mut().set_early_drop(&vec![EARLY_OFF; ports]),
-            ActionSet::AlphaIngress => {
-                for port in 0..ports {
-                    let levels = (&INITIAL_LEVEL, &INITIAL_LEVEL);
-                    set_lossless_alphas(switch.switch_mut(), port, levels);
-                }
-            }
-        }
+        apply_initial(switch.switch_mut(), actions, ports);
         let control = ExternalControl {
             agent: Agent::new(scenario, scenario, rates, trace, options)?,
             actions,

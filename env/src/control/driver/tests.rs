@@ -39,9 +39,8 @@ fn a_fixed_alpha_under_the_control_is_dynamic_threshold() {
         let by_policy = PolicySpec::named("dt")
             .with("alpha", &alpha.to_string())
             .unwrap()
-            .simulator(&scenario, &trace)
-            .unwrap()
-            .run();
+            .run(&scenario, &trace)
+            .unwrap();
         let fcts = |outcome: &Outcome| -> Vec<_> {
             outcome.records.iter().map(|record| record.fct).collect()
         };
@@ -74,7 +73,7 @@ fn queue_management_stands_behind_the_control() {
     let fcts =
         |outcome: &Outcome| -> Vec<_> { outcome.records.iter().map(|record| record.fct).collect() };
     let by_control = fcts(&controlled.outcome());
-    let by_policy = |spec: &PolicySpec| fcts(&spec.simulator(&scenario, &trace).unwrap().run());
+    let by_policy = |spec: &PolicySpec| fcts(&spec.run(&scenario, &trace).unwrap());
     assert_eq!(by_control, by_policy(&fixed));
     assert_ne!(by_control, by_policy(&PolicySpec::baseline()));
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::engine::packet::PacketKind;
-use crate::network::IsolatedFlow;
+use crate::network::{IsolatedFlow, LeafSpine, OneSwitch};
 use crate::scenario::{RangeU32, Recovery};
 use crate::switch::{Loss, PolicySpec};
 use crate::traffic::FlowSpec;
@@ -35,7 +35,7 @@ fn simulator(scenario: &Scenario, policy: &str, trace: &Trace) -> Simulator {
     policy
         .parse::<PolicySpec>()
         .unwrap()
-        .simulator(scenario, trace)
+        .simulator::<OneSwitch>(scenario, trace)
         .unwrap()
 }
 
@@ -286,7 +286,7 @@ fn a_flow_to_a_port_that_does_not_exist_is_refused() {
     let trace = trace(vec![flow(0, 0, 16, 0, 1)]);
     let spec = PolicySpec::baseline();
     assert!(matches!(
-        spec.simulator(&Scenario::default(), &trace),
+        spec.simulator::<OneSwitch>(&Scenario::default(), &trace),
         Err(SimError::Trace(_))
     ));
 }
@@ -428,7 +428,9 @@ fn acknowledgements_bring_the_records_of_every_hop() {
         }
         scenario.telemetry.on_acks = on_acks;
         let trace = trace(vec![flow(0, 0, 5, 0, 2_800)]);
-        let mut simulator = PolicySpec::baseline().fabric(&scenario, &trace).unwrap();
+        let mut simulator = PolicySpec::baseline()
+            .simulator::<LeafSpine>(&scenario, &trace)
+            .unwrap();
         let mut paths = BTreeMap::new();
         while simulator.step() {
             let packets = &simulator.engine.packets;

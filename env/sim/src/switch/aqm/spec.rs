@@ -281,6 +281,7 @@ impl fmt::Display for AqmSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::topology::OneSwitch;
     use crate::switch::PolicySpec;
 
     #[test]
@@ -336,7 +337,7 @@ mod tests {
         let scenario = Scenario::default();
         let spec: PolicySpec = "dt+red:min_bytes=9,max_bytes=9".parse().unwrap();
         let error = spec
-            .simulator(&scenario, &crate::traffic::generate(&scenario, 1))
+            .simulator::<OneSwitch>(&scenario, &crate::traffic::generate(&scenario, 1))
             .err()
             .unwrap();
         assert!(

@@ -7,7 +7,7 @@
 
 use std::io::Cursor;
 
-use bufgym_sim::network::{FlowRecord, Outcome, Simulator, Summary};
+use bufgym_sim::network::{FlowRecord, OneSwitch, Outcome, Simulator, Summary};
 use bufgym_sim::scenario::{
     Arrivals, HostQueue, HyStartRule, Recovery, Scenario, Scheduler, TcpRules, Traffic,
     TransportKind,
@@ -106,7 +106,7 @@ impl Input {
             },
         };
         policy
-            .simulator(&scenario, &trace)
+            .simulator::<OneSwitch>(&scenario, &trace)
             .map_err(|error| error.to_string())?;
         Ok(Accepted {
             scenario,
@@ -118,7 +118,9 @@ impl Input {
 
 impl Accepted {
     fn simulator(&self) -> Simulator {
-        let simulator = self.policy.simulator(&self.scenario, &self.trace);
+        let simulator = self
+            .policy
+            .simulator::<OneSwitch>(&self.scenario, &self.trace);
         simulator.expect("it was accepted before")
     }
 

@@ -43,7 +43,9 @@ fn fabric(setup: &Setup) -> FabricSimulator {
         policy,
         trace,
     } = setup;
-    policy.fabric(scenario, trace).expect("the set-up is valid")
+    policy
+        .simulator::<LeafSpine>(scenario, trace)
+        .expect("the set-up is valid")
 }
 
 /// Returns all values that must be equal for equal results.
@@ -121,7 +123,7 @@ proptest! {
     fn one_leaf_equals_the_single_switch(setup in any_setup()) {
         let Setup { scenario, policy, trace } = &setup;
         let leaf = in_network(scenario, 1, scenario.network.ports, 0, 1);
-        let single = policy.simulator(scenario, trace).unwrap().run();
+        let single = policy.run(scenario, trace).unwrap();
         let leaf = policy.run(&leaf, trace).unwrap();
         prop_assert_eq!(results(&single), results(&leaf));
     }

@@ -46,9 +46,8 @@ fn results(policy: &str, settings: &str) -> String {
     let scenario = scenario(&format!("{CROWDED} {settings}"));
     let policy: PolicySpec = policy.parse().expect("a policy of the catalogue");
     let outcome = policy
-        .simulator(&scenario, &trace(&scenario))
-        .expect("a valid simulation")
-        .run();
+        .run(&scenario, &trace(&scenario))
+        .expect("a valid simulation");
     if policy != PolicySpec::unlimited() {
         assert!(outcome.summary.drops > 100, "{:?}", outcome.summary);
     }

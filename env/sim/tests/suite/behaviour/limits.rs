@@ -1,5 +1,6 @@
 //! The largest packets and the latest instants.
 
+use bufgym_sim::network::OneSwitch;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
@@ -31,10 +32,7 @@ fn the_largest_packet_takes_its_time_and_a_larger_one_is_refused() {
         scenario.packets.mss = (65_535 - headers - added) as u32;
         let size = 100 * u64::from(scenario.packets.mss);
         let dt = PolicySpec::baseline();
-        let outcome = dt
-            .simulator(&scenario, &alone(Time::ZERO, size))
-            .unwrap()
-            .run();
+        let outcome = dt.run(&scenario, &alone(Time::ZERO, size)).unwrap();
         let line_time = Time(100 * scenario.rate().transmission_time(65_535).as_ps());
         assert!(outcome.records[0].fct.unwrap() > line_time);
         scenario.packets.mss += 1;
@@ -94,7 +92,7 @@ fn every_setting_at_its_ends_is_refused_or_works() {
                     Ok(()) => {
                         let trace = generate(&scenario, 5);
                         let dt = PolicySpec::baseline();
-                        let mut simulator = dt.simulator(&scenario, &trace).unwrap();
+                        let mut simulator = dt.simulator::<OneSwitch>(&scenario, &trace).unwrap();
                         simulator.run();
                         assert_eq!(simulator.check_invariants(), Ok(()));
                         ran += 1;
@@ -133,7 +131,7 @@ fn a_flow_beyond_the_last_instant_is_unfinished() {
         let trace = alone(start, segments * 1_460);
         for policy in ["cs", "dt"] {
             let policy: PolicySpec = policy.parse().unwrap();
-            let mut simulator = policy.simulator(&scenario, &trace).unwrap();
+            let mut simulator = policy.simulator::<OneSwitch>(&scenario, &trace).unwrap();
             let outcome = simulator.run();
             assert_eq!(outcome.summary.completed == 1, completes, "{segments}");
             assert_eq!(outcome.summary.drops, 0);

@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use bufgym_sim::network::{FabricSimulator, Outcome, Recorders, Simulator, Topology};
+use bufgym_sim::network::{
+    FabricSimulator, LeafSpine, OneSwitch, Outcome, Recorders, Simulator, Topology,
+};
 use bufgym_sim::scenario::{RangeF64, Scenario};
 use bufgym_sim::switch::{AnyPolicy, PolicySpec};
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
@@ -53,7 +55,7 @@ fn scenario(changes: &[&str]) -> Scenario {
 
 fn simulator(policy: &str, scenario: &Scenario, trace: &Trace) -> FabricSimulator {
     let policy: PolicySpec = policy.parse().unwrap();
-    policy.fabric(scenario, trace).unwrap()
+    policy.simulator::<LeafSpine>(scenario, trace).unwrap()
 }
 
 fn run(policy: &str, scenario: &Scenario, seed: u64) -> (FabricSimulator, Outcome) {
@@ -214,11 +216,17 @@ fn what_could_lose_lossless_packets_is_refused() {
     let mut deficits = scenario.clone();
     deficits.set("scheduler=drr").unwrap();
     let spec: PolicySpec = "reverie".parse().unwrap();
-    let error = spec.fabric(&deficits, &trace).unwrap_err().to_string();
+    let error = spec
+        .simulator::<LeafSpine>(&deficits, &trace)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("needs scheduler rr"), "{error}");
     for policy in ["st", "lqd", "occamy", "ib", "sonic+red"] {
         let spec: PolicySpec = policy.parse().unwrap();
-        let error = spec.fabric(&scenario, &trace).unwrap_err().to_string();
+        let error = spec
+            .simulator::<LeafSpine>(&scenario, &trace)
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("must be") || error.contains("leave it out"),
             "{error}"
@@ -632,11 +640,11 @@ proptest! {
         let spec: PolicySpec = policy.parse().unwrap();
         let (outcome, used) = match scenario.is_fabric() {
             true => {
-                let mut simulator = spec.fabric(&scenario, &trace).unwrap();
+                let mut simulator = spec.simulator::<LeafSpine>(&scenario, &trace).unwrap();
                 (simulator.run(), simulator.most_headroom())
             }
             false => {
-                let mut simulator = spec.simulator(&scenario, &trace).unwrap();
+                let mut simulator = spec.simulator::<OneSwitch>(&scenario, &trace).unwrap();
                 (simulator.run(), simulator.most_headroom())
             }
         };
@@ -729,8 +737,8 @@ proptest! {
         prop_assume!(!trace.flows.is_empty());
         let spec: PolicySpec = policy.parse().unwrap();
         match scenario.is_fabric() {
-            true => balances(spec.fabric(&scenario, &trace).unwrap())?,
-            false => balances(spec.simulator(&scenario, &trace).unwrap())?,
+            true => balances(spec.simulator::<LeafSpine>(&scenario, &trace).unwrap())?,
+            false => balances(spec.simulator::<OneSwitch>(&scenario, &trace).unwrap())?,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Ports of spines that draw on the buffers of leaves.
 
-use bufgym_sim::network::{Outcome, SimError};
+use bufgym_sim::network::{LeafSpine, Outcome, PooledLeafSpine, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::generate;
@@ -67,7 +67,9 @@ fn pools_are_never_larger_than_the_buffer_of_their_leaf() {
         ]);
         let trace = generate(&scenario, 4);
         let policy: PolicySpec = policy.parse().unwrap();
-        let mut simulator = policy.pooled(&scenario, &trace).unwrap();
+        let mut simulator = policy
+            .simulator::<PooledLeafSpine>(&scenario, &trace)
+            .unwrap();
         let mut events = 0_u32;
         while simulator.step() {
             events += 1;
@@ -89,7 +91,7 @@ fn pools_are_never_larger_than_the_buffer_of_their_leaf() {
 #[test]
 fn what_needs_a_buffer_of_every_switch_says_so() {
     let scenario = scenario(&["spine_pool=with_leaf", "measure_ms=1"]);
-    let error = PolicySpec::baseline().fabric(&scenario, &generate(&scenario, 1));
+    let error = PolicySpec::baseline().simulator::<LeafSpine>(&scenario, &generate(&scenario, 1));
     let Err(SimError::Network(problem)) = error else {
         panic!("it runs");
     };

@@ -1,6 +1,6 @@
 //! The queues of a port: the queue that each packet takes, and the control factor of each queue.
 
-use bufgym_sim::network::{HostObserver, Observer, Simulator, SwitchId, SwitchObserver};
+use bufgym_sim::network::{HostObserver, Observer, OneSwitch, Simulator, SwitchId, SwitchObserver};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{PacketView, PolicySpec, View};
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
@@ -35,7 +35,7 @@ fn trace(priority: u8) -> Trace {
 
 fn simulator(policy: &str, scenario: &Scenario, trace: &Trace) -> Simulator {
     let policy: PolicySpec = policy.parse().unwrap();
-    policy.simulator(scenario, trace).unwrap()
+    policy.simulator::<OneSwitch>(scenario, trace).unwrap()
 }
 
 /// Counts of full packets, and of others, that came to each of the three queues of their port.

@@ -1,6 +1,6 @@
 //! Transports with a rate in whole simulations, and their requirements on switches.
 
-use bufgym_sim::network::{Outcome, Simulator, SwitchId};
+use bufgym_sim::network::{LeafSpine, OneSwitch, Outcome, Simulator, SwitchId};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
@@ -66,7 +66,9 @@ fn settle(flows: u32, changes: &[&str]) -> Settled {
     ];
     let scenario = scenario("ndt-16x1g", &[&network, changes].concat());
     let policy: PolicySpec = "cs".parse().unwrap();
-    let mut simulator: Simulator = policy.simulator(&scenario, &long_flows(flows)).unwrap();
+    let mut simulator: Simulator = policy
+        .simulator::<OneSwitch>(&scenario, &long_flows(flows))
+        .unwrap();
     let [from, until] = [10, 14].map(Time::from_ms);
     let (mut byte_ps, mut last) = (0.0, from);
     let mut range = [f64::INFINITY, 0.0];
@@ -183,7 +185,7 @@ fn in_cast_flows_can_have_their_own_transport() {
     assert_eq!(outcome.summary.completed, outcome.summary.flows);
     assert!(outcome.summary.marks > 0);
     let policy: PolicySpec = "dt".parse().unwrap();
-    let mut simulator = policy.fabric(&mixed, &trace).unwrap();
+    let mut simulator = policy.simulator::<LeafSpine>(&mixed, &trace).unwrap();
     let mut seen = [false; 2];
     while simulator.step() && seen != [true; 2] {
         for flow in simulator.active_flows() {
@@ -236,7 +238,7 @@ fn every_class_has_its_transport_and_only_dctcp_is_marked() {
     let mixed = scenario("leafspine-4x4", &changes);
     let trace = generate(&mixed, 7);
     let policy: PolicySpec = "dt".parse().unwrap();
-    let mut simulator = policy.fabric(&mixed, &trace).unwrap();
+    let mut simulator = policy.simulator::<LeafSpine>(&mixed, &trace).unwrap();
     let mut windows = [0; 3];
     while simulator.step() {
         for flow in simulator.active_flows() {

@@ -1,6 +1,6 @@
 //! RDMA in whole simulations: manually computed times, losses, and mixtures with TCP.
 
-use bufgym_sim::network::{FabricSimulator, FlowRecord, Outcome, Simulator};
+use bufgym_sim::network::{FabricSimulator, FlowRecord, LeafSpine, Outcome, Simulator};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{PacketView, Policy, PolicySpec, Verdict, View};
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
@@ -61,7 +61,7 @@ fn trace(mut flows: Vec<FlowSpec>) -> Trace {
 
 fn fabric(policy: &str, scenario: &Scenario, trace: &Trace) -> FabricSimulator {
     let policy: PolicySpec = policy.parse().unwrap();
-    policy.fabric(scenario, trace).unwrap()
+    policy.simulator::<LeafSpine>(scenario, trace).unwrap()
 }
 
 fn run(policy: &str, scenario: &Scenario, trace: &Trace) -> Outcome {

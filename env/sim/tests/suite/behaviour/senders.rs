@@ -1,7 +1,7 @@
 //! Operating systems' senders in whole simulations: RACK-TLP, delayed and quick acknowledgements, late
 //! binding.
 
-use bufgym_sim::network::{Outcome, Simulator};
+use bufgym_sim::network::{OneSwitch, Outcome, Simulator};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{PacketView, Policy, PolicySpec, Verdict, View};
 use bufgym_sim::traffic::{FlowSpec, Trace};
@@ -45,7 +45,7 @@ fn lone(segments: u64) -> Trace {
 fn run(settings: &str, trace: &Trace) -> Outcome {
     let policy: PolicySpec = "cs".parse().unwrap();
     let scenario = scenario(settings);
-    policy.simulator(&scenario, trace).unwrap().run()
+    policy.run(&scenario, trace).unwrap()
 }
 
 fn finish(outcome: &Outcome) -> Time {
@@ -308,7 +308,9 @@ fn acknowledgements_are_quick_at_the_start_and_then_delayed() {
 fn most_in_network(settings: &str) -> (u32, u32) {
     let policy: PolicySpec = "cs".parse().unwrap();
     let scenario = scenario(settings);
-    let mut simulator = policy.simulator(&scenario, &lone(2_000)).unwrap();
+    let mut simulator = policy
+        .simulator::<OneSwitch>(&scenario, &lone(2_000))
+        .unwrap();
     let (mut packets, mut window) = (0, 0);
     while !simulator.finished() && simulator.step() {
         for flow in simulator.active_flows() {

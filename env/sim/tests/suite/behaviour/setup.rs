@@ -1,6 +1,6 @@
 //! Random networks, policies, transports and traffic.
 
-use bufgym_sim::network::Simulator;
+use bufgym_sim::network::{OneSwitch, Simulator};
 use bufgym_sim::scenario::{
     AckQueue, HostQueue, HyStartRule, RangeU32, Recovery, Scenario, Scheduler, TcpRules,
     TransportKind, TransportVariant,
@@ -58,7 +58,7 @@ impl Setup {
     /// Builds the simulation under the policy alone.
     pub fn simulator(&self) -> Simulator {
         self.policy
-            .simulator(&self.scenario, &self.trace)
+            .simulator::<OneSwitch>(&self.scenario, &self.trace)
             .expect("the set-up is valid")
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bufgym_sim::network::{Outcome, Simulator, Summary};
+use bufgym_sim::network::{OneSwitch, Outcome, Simulator, Summary};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{PacketView, Policy, PolicySpec, Verdict, View};
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
@@ -56,7 +56,7 @@ fn two_of(bytes: u64) -> Trace {
 
 fn run(settings: &[&str], policy: &str, trace: &Trace) -> Outcome {
     let policy: PolicySpec = policy.parse().unwrap();
-    policy.simulator(&scenario(settings), trace).unwrap().run()
+    policy.run(&scenario(settings), trace).unwrap()
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn data_is_marked_only_between_hosts_that_use_ecn() {
             scenario.marking.ecn = ecn;
         });
         let spec: PolicySpec = policy.parse().unwrap();
-        let simulator = spec.simulator(&scenario, &trace);
+        let simulator = spec.simulator::<OneSwitch>(&scenario, &trace);
         simulator.map(|mut simulator| simulator.run().summary)
     };
     let [mark, drop] = ["dt+red:action=mark", "dt+red:action=drop"];
@@ -377,7 +377,7 @@ fn a_fork_has_the_jitter_of_its_original() {
     scenario.set("flows=40").unwrap();
     let trace = generate(&scenario, 11);
     let policy: PolicySpec = "dt".parse().unwrap();
-    let mut original = policy.simulator(&scenario, &trace).unwrap();
+    let mut original = policy.simulator::<OneSwitch>(&scenario, &trace).unwrap();
     for _ in 0..20_000 {
         original.step();
     }
@@ -426,7 +426,7 @@ fn a_congestion_control_of_a_caller_replaces_the_named_one() {
         };
         let simulator = |scenario: &Scenario| {
             let dt = PolicySpec::baseline();
-            dt.simulator(scenario, &trace).unwrap()
+            dt.simulator::<OneSwitch>(scenario, &trace).unwrap()
         };
         let watched = Watched::default();
         let expected = finishes(simulator(&named).run());

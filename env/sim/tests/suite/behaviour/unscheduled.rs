@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bufgym_sim::network::{HostObserver, Observer, SwitchId, SwitchObserver};
+use bufgym_sim::network::{HostObserver, LeafSpine, Observer, SwitchId, SwitchObserver};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{PacketView, PolicySpec, View};
 use bufgym_sim::traffic::{FlowSpec, Trace};
@@ -32,7 +32,7 @@ fn observed(changes: &[&str]) -> Labels {
     };
     let policy = PolicySpec::baseline();
     let mut simulator = policy
-        .fabric(&scenario, &trace)
+        .simulator::<LeafSpine>(&scenario, &trace)
         .unwrap()
         .observed(Labels::default());
     while simulator.step() {}

@@ -95,7 +95,7 @@ fn every_switch_forwards_or_loses_what_comes() {
     for policy in ["dt", "cs", "abm", "lqd", "occamy", "pot"] {
         let spec: PolicySpec = policy.parse().unwrap();
         let mut simulator = spec
-            .fabric(&scenario, &trace)
+            .simulator::<LeafSpine>(&scenario, &trace)
             .unwrap()
             .observed(Census::default());
         let outcome = simulator.run();
@@ -147,7 +147,9 @@ fn uplinks_carry_what_is_offered_and_its_headers() {
         );
         let trace = generate(&generated, 4);
         let scenario = scenario("leafspine-4x4", &changes);
-        let mut simulator = PolicySpec::unlimited().fabric(&scenario, &trace).unwrap();
+        let mut simulator = PolicySpec::unlimited()
+            .simulator::<LeafSpine>(&scenario, &trace)
+            .unwrap();
         simulator.run();
         // The last acknowledgements are still in flight.
         while simulator.step() {}

@@ -187,7 +187,7 @@ fn periodic_updates_lie_between_abm_and_dynamic_threshold() {
     let trace = bufgym_sim::traffic::generate(&scenario, 11);
     let completions = |policy: &str| -> Vec<Option<Time>> {
         let spec: bufgym_sim::switch::PolicySpec = policy.parse().unwrap();
-        let outcome = spec.simulator(&scenario, &trace).unwrap().run();
+        let outcome = spec.run(&scenario, &trace).unwrap();
         assert!(outcome.summary.drops > 0, "{policy}");
         outcome.records.iter().map(|record| record.fct).collect()
     };

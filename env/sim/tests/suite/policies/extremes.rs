@@ -1,5 +1,6 @@
 //! Parameters at the ends of the accepted ranges: a policy is refused with a reason, or works.
 
+use bufgym_sim::network::OneSwitch;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::switch::policy::catalogue;
@@ -44,7 +45,7 @@ fn every_parameter_at_its_ends_is_refused_or_works() {
                     .with(parameter.name, value)
                     .map_err(|error| error.to_string())
                     .and_then(|spec| {
-                        let run = spec.simulator(&scenario, &trace);
+                        let run = spec.simulator::<OneSwitch>(&scenario, &trace);
                         run.map_err(|error| error.to_string())
                     });
                 match built {
@@ -68,7 +69,7 @@ fn an_endless_exception_of_edt_does_not_end() {
     let (scenario, trace) = crowded();
     let finishes = |policy: &str| {
         let policy: PolicySpec = policy.parse().unwrap();
-        let outcome = policy.simulator(&scenario, &trace).unwrap().run();
+        let outcome = policy.run(&scenario, &trace).unwrap();
         let finishes = outcome.records.iter().map(|record| record.finish);
         finishes.collect::<Vec<_>>()
     };

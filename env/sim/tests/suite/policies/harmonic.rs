@@ -1,5 +1,6 @@
 //! Harmonic's bound under traffic of packets and acknowledgements.
 
+use bufgym_sim::network::OneSwitch;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::generate;
@@ -19,7 +20,7 @@ fn the_kth_longest_queue_keeps_its_bound_at_every_event() {
     }
     let trace = generate(&scenario, trace_seed(Split::Test, 1, 0));
     let policy: PolicySpec = "harmonic".parse().unwrap();
-    let mut simulator = policy.simulator(&scenario, &trace).unwrap();
+    let mut simulator = policy.simulator::<OneSwitch>(&scenario, &trace).unwrap();
     let harmonic_number: f64 = (1..=16).map(|k| 1.0 / f64::from(k)).sum();
     let longest = 100_000.0 / harmonic_number;
     let mut close = [false; 2];

@@ -24,7 +24,7 @@ fn run(policy: &str, queues_per_port: u32) -> (Vec<Option<Time>>, u64) {
     scenario.queues.queues_per_port = queues_per_port;
     let trace = generate(&scenario, trace_seed(Split::Test, 1, 0));
     let policy: PolicySpec = policy.parse().unwrap();
-    let outcome = policy.simulator(&scenario, &trace).unwrap().run();
+    let outcome = policy.run(&scenario, &trace).unwrap();
     let finishes = outcome.records.iter().map(|record| record.finish);
     (finishes.collect(), outcome.summary.drops)
 }

@@ -1,6 +1,7 @@
 //! Dynamic Threshold with n saturated queues: each has `αB/(1 + nα)`, and `B/(1 + nα)` is free
 //! (Choudhury and Hahne 1998, §III).
 
+use bufgym_sim::network::OneSwitch;
 use bufgym_sim::scenario::{RangeU32, Scenario};
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace};
@@ -41,7 +42,7 @@ fn overload(saturated: u32) -> (Scenario, Trace) {
 fn measured(alpha: f64, saturated: u32) -> (Vec<f64>, f64) {
     let (scenario, trace) = overload(saturated);
     let policy: PolicySpec = format!("dt:alpha={alpha}").parse().unwrap();
-    let mut simulator = policy.simulator(&scenario, &trace).unwrap();
+    let mut simulator = policy.simulator::<OneSwitch>(&scenario, &trace).unwrap();
     let mut queues = vec![0.0; saturated as usize];
     let (mut free, mut samples) = (0.0, 0.0);
     let mut next = Time::from_ms(5);

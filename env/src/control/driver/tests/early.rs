@@ -42,7 +42,7 @@ fn fixed(low_level: &str, alpha: usize, early: Option<usize>) -> Outcome {
 fn rule(policy: &str) -> Outcome {
     let (scenario, trace) = crowded();
     let spec: PolicySpec = policy.parse().unwrap();
-    spec.simulator(&scenario, &trace).unwrap().run()
+    spec.run(&scenario, &trace).unwrap()
 }
 
 #[test]

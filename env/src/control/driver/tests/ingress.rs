@@ -69,10 +69,13 @@ fn factors_are_those_of_the_policy_from_the_start() {
     for at in (0..env.switches()).map(switch_id) {
         let ports = env.ports_of(at);
         let (switch, _) = env.simulator.switch_and_observer(at);
-        for port in 0..ports {
-            // Levels 4 and 0 are α = 4 and α = 1/4.
-            set_lossless_alphas(switch, port, (&4, &0));
-        }
+        // Levels 4 and 0 are α = 4 and α = 1/4.
+        apply_second(
+            switch,
+            ActionSet::AlphaIngress,
+            &vec![4; ports],
+            &vec![0; ports],
+        );
     }
     let action = |ports: usize| [cell_centre(4), cell_centre(0)].repeat(ports);
     while env.advance() == StopReason::Decision {

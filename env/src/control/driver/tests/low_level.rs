@@ -36,7 +36,7 @@ fn alone((scenario, trace): &Run, low_level: &LowLevelPolicy, alpha: f64) -> Out
         .clone()
         .with("alpha", &alpha.to_string())
         .unwrap();
-    policy.simulator(scenario, trace).unwrap().run()
+    policy.run(scenario, trace).unwrap()
 }
 
 /// A trace with flows of three priorities that loses packets in a switch with these settings.
