@@ -7,6 +7,7 @@ mod reference;
 mod run;
 mod simulation;
 
+use bufgym_sim::network::LeafSpine;
 use bufgym_sim::units::Time;
 use cases::{COMPETING, COMPETING_IN_FABRIC, Case, ISOLATED, ISOLATED_IN_FABRIC, List, Network};
 use run::Run;
@@ -151,7 +152,9 @@ fn one_leaf_with_the_events_of_a_fabric_equals_ns3() {
             scenario.set(setting).unwrap();
         }
         let flows = reference::flows(case.network, case.list).unwrap();
-        let outcome = case.policy_spec().run(&scenario, &flows).unwrap();
+        let spec = case.policy_spec();
+        let mut simulator = spec.simulator::<LeafSpine>(&scenario, &flows).unwrap();
+        let outcome = simulator.run();
         let ns3 = reference::run(case).unwrap();
         assert_eq!(outcome.records.len(), 800);
         for (ours, ns3) in outcome.records.iter().zip(&ns3.flows) {
