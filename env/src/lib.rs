@@ -4,8 +4,7 @@
 //! - [`control`]: the control loop: trigger, observation, actions and reward.
 //! - [`gym`]: environments, wrappers, the registry and the checker.
 //!
-//! The simulator itself is the crate [`bufgym_sim`], whose conversions of numbers ([`convert`]) the
-//! crates above use too.
+//! The simulator itself is the crate [`bufgym_sim`].
 
 #![cfg_attr(
     test,

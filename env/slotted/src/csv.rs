@@ -8,12 +8,12 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::str::FromStr;
 
+use bufgym_util::input::{Records, condensed, excerpt, suggestion};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 
 use super::arrivals::Check;
 use super::generate::MAX_PACKETS;
 use super::{Arrivals, Packet, SlottedError};
-use bufgym_util::input::{Records, condensed, excerpt, suggestion};
 
 const COLUMNS: [&str; 4] = ["slot", "port", "work", "value"];
 const HEADER: &str = "slot,port[,work][,value]";

@@ -1,9 +1,10 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::PolicySpec;
 use bufgym_util::input::{excerpt, suggestion};
 use bufgym_util::parameters::ParameterError;
+
+use super::PolicySpec;
 
 /// An error of the slotted model. Each message is one line with the place, the problem and a valid
 /// alternative.

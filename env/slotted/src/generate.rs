@@ -5,11 +5,12 @@ mod constructions;
 use std::fmt;
 use std::str::FromStr;
 
-use super::arrivals::Prediction;
-use super::{Arrivals, Packet, SlottedError, Switch};
 use bufgym_util::convert::index;
 use bufgym_util::input::{excerpt, suggestion};
 use bufgym_util::memory::Estimate;
+
+use super::arrivals::Prediction;
+use super::{Arrivals, Packet, SlottedError, Switch};
 
 /// A source of arrivals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,14 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use bufgym_util::parameters::{self, ParameterError};
+use bufgym_util::rng;
+
 use super::policy::{
     BiggestAverageDrop, BiggestPacketDrop, CompleteSharing, Credence, DynamicThreshold, FollowLqd,
     Harmonic, LargestWorkDrop, LongestQueueDrop, MaximalRatioDrop, MinimalTotalValueDrop, Policy,
     Ratio, Scripted, StaticThreshold, drops_of_lqd, flipped,
 };
 use super::{Arrivals, Counts, Kind, NoObserver, Outcome, Packets, SlottedError, Switch, opt, run};
-use bufgym_util::parameters::{self, ParameterError};
-use bufgym_util::rng;
 
 /// Name of the random stream that decides which predictions are inverted.
 pub const ORACLE_STREAM: &str = "slotted oracle";

@@ -1,12 +1,12 @@
 //! Credence, Appendix D, Figure 14: throughput against the quality of predictions.
 
+use bufgym_util::rng;
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::policy::{Credence, FollowLqd, drops_of_lqd, flipped};
 use super::spec::ORACLE_STREAM;
 use super::{Arrivals, Counts, NoObserver, Outcome, Packet, PolicySpec, SlottedError, Switch, run};
-use bufgym_util::rng;
 
 /// Throughput of LQD divided by that of each policy; 1 is as good as LQD, more is worse.
 #[derive(Clone, PartialEq, Debug, Serialize)]

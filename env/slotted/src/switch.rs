@@ -1,8 +1,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::SlottedError;
 use bufgym_util::input::{excerpt, suggestion};
+
+use super::SlottedError;
 
 /// Order in which a queue works on its packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,8 +1,9 @@
 //! The observation of the policy network: per port an eight-step history of five features, all of
 //! which a switch can measure (paper, §III and §V-A).
 
-use super::{ActionSet, INITIAL_INDEX, cell_centre};
 use bufgym_util::convert::single;
+
+use super::{ActionSet, INITIAL_INDEX, cell_centre};
 
 /// Steps of history.
 pub const HISTORY: usize = 8;

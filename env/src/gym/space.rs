@@ -3,12 +3,12 @@
 //! Elements are flat `f32` slices in row-major order; a discrete element is a whole number. [`Space::array`] gives them
 //! their shape.
 
+use bufgym_util::convert::single;
+use bufgym_util::rng::{below, uniform};
 use ndarray::{ArrayViewD, ErrorKind, ShapeError};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::EnvError;
-use bufgym_util::convert::single;
-use bufgym_util::rng::{below, uniform};
 
 /// The set that observations or actions lie in.
 #[derive(Clone, Debug, PartialEq)]

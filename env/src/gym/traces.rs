@@ -1,7 +1,8 @@
 //! The order in which an environment plays traces.
 
-use super::EnvError;
 use bufgym_util::rng::{Split, trace_seed};
+
+use super::EnvError;
 
 /// The traces `start`, `start + stride`, `start + 2·stride`, … of a split, endless or wrapped
 /// around after `traces` of them.

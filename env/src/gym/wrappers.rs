@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use bufgym_util::convert::floor_usize;
+
 use super::{Env, EnvError, Info, Reset, ResetOptions, Resumable, Space, Step};
 use crate::control::{ALPHAS, cell_centre};
-use bufgym_util::convert::floor_usize;
 
 /// Translates actions into those of the wrapped environment, like Gymnasium's wrapper of this name.
 ///

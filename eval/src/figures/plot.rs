@@ -1,5 +1,6 @@
 //! Plots of curves: legend, axes and lines.
 
+use bufgym_util::convert::whole_i32;
 use plotters::coord::combinators::WithKeyPoints;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
@@ -7,7 +8,6 @@ use plotters::prelude::*;
 use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
 use super::{Figure, FigureError, draw};
 use crate::format;
-use bufgym_util::convert::whole_i32;
 
 /// The height of the plot without its legend.
 pub const HEIGHT: u32 = 300;

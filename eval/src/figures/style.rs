@@ -1,11 +1,11 @@
 //! Canvas, type size, colours and legend of all figures.
 
+use bufgym_util::convert::{floor_usize, whole_i32};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use crate::data::Role;
 use crate::findings::short_name;
-use bufgym_util::convert::{floor_usize, whole_i32};
 
 /// The whole drawing.
 pub type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;

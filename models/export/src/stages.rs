@@ -5,9 +5,10 @@
 //! computed once for all ports. Several means in a row are merged, because the mean of a mean is
 //! the mean.
 
+use bufgym_util::convert::single;
+
 use super::ExportError;
 use super::network::{Convolution, Dense, Layer, Network, NetworkError};
-use bufgym_util::convert::single;
 
 /// A checked network.
 pub(super) struct Stages<'a> {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::hint::select_unpredictable;
 
+use bufgym_util::convert::index;
 use serde::Serialize;
 
 use super::clock::ClockOffset;
@@ -16,7 +17,6 @@ use super::link::{LinkKind, Links};
 use super::packet::PacketDirection;
 use crate::scenario::{Ecmp, EcmpSalt, Scenario, Tier};
 use crate::units::Time;
-use bufgym_util::convert::index;
 
 pub use linked::LinkedNetwork;
 pub use pooled::PooledLeafSpine;

@@ -1,5 +1,7 @@
 //! State of a flow.
 
+use bufgym_util::convert::index;
+
 use super::{Hosts, labels};
 use crate::engine::packet::PacketQueue;
 use crate::engine::topology::Topology;
@@ -7,7 +9,6 @@ use crate::scenario::MAX_WINDOW;
 use crate::traffic::{FlowSpec, Trace, TraceError, host_number};
 use crate::transport::{OwnControl, Receiver, Sender, Settings};
 use crate::units::Time;
-use bufgym_util::convert::index;
 
 /// Both ends of a flow, in two cache lines. The first has the fields that the delivery of data uses, the
 /// sender fills the second.

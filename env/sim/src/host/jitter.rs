@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 
+use bufgym_util::rng::{below, stream};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{HostObserver, Hosts};
@@ -16,7 +17,6 @@ use crate::engine::event::Timer;
 use crate::engine::packet::PacketId;
 use crate::engine::topology::Topology;
 use crate::units::Time;
-use bufgym_util::rng::{below, stream};
 
 /// Packets that have reached hosts but that the hosts have not taken yet.
 #[derive(Clone, Debug)]

@@ -1,12 +1,12 @@
 //! The results of a simulation: a record per flow, a summary and, on request, timeline and drops.
 
+use bufgym_util::convert::{self, index};
 use serde::Serialize;
 
 use super::ingress::IngressRow;
 use crate::switch::{Loss, LosslessDrop, PfcInterval, SwitchId};
 use crate::traffic::FlowSpec;
 use crate::units::Time;
-use bufgym_util::convert::{self, index};
 
 /// Flows of at most this many bytes are short.
 pub const SHORT_BYTES: u64 = 100_000;

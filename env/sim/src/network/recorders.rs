@@ -1,5 +1,7 @@
 //! Optional recordings of a run: waiting times, a timeline of all ports, every lost packet.
 
+use bufgym_util::convert::{index, nearest_rank};
+
 use super::ingress::{IngressSamples, IngressSampling};
 use super::observer::Observer;
 use super::outcome::{DropRow, Outcome, TimelineRow};
@@ -7,7 +9,6 @@ use crate::engine::clock::EventTime;
 use crate::host::HostObserver;
 use crate::switch::{Loss, PacketId, PacketView, Policy, Switch, SwitchId, SwitchObserver, View};
 use crate::units::Time;
-use bufgym_util::convert::{index, nearest_rank};
 
 /// Recordings that users can request; nothing is recorded by default.
 #[derive(Clone, Default, Debug)]

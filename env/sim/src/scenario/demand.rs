@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
+use bufgym_util::convert::floor_u64;
+use bufgym_util::input::excerpt;
 use serde::Serialize;
 
 use super::named::named;
@@ -11,8 +13,6 @@ use super::settings::settings;
 use super::validate::{Checks, MAX_US};
 use super::{RangeU32, Scenario, ScenarioError, SizeDistribution, Sizes, TopologyKind};
 use crate::units::Time;
-use bufgym_util::convert::floor_u64;
-use bufgym_util::input::excerpt;
 
 /// Most flows of a trace that hosts send for a given time.
 const MAX_FLOWS: u64 = 10_000_000;

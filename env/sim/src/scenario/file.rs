@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use bufgym_util::input;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ScenarioError, SettingProblem};
 use super::settings::RawValue;
 use super::{DEFAULT_PRESET, Scenario, SlowdownBase, TopologyKind};
-use bufgym_util::input;
 
 /// The key that names the preset a file starts from.
 const BASE: &str = "base";

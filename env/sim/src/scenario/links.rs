@@ -7,10 +7,10 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use bufgym_util::input::{self, excerpt};
 use serde::Serialize;
 
 use crate::units::{Rate, Time};
-use bufgym_util::input::{self, excerpt};
 
 /// Most bytes of a file of links.
 const MAX_FILE: u64 = 8 << 20;

@@ -1,10 +1,11 @@
 //! Explicit congestion notification: which packets are marked, and who answers.
 
+use bufgym_util::convert::floor_u64;
+
 use super::named::named;
 use super::settings::settings;
 use super::validate::Checks;
 use super::{Scenario, ScenarioError, TransportKind};
-use bufgym_util::convert::floor_u64;
 
 settings! {
     /// Marks of explicit congestion notification.

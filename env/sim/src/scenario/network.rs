@@ -1,11 +1,12 @@
 //! Switches, links and buffers.
 
+use bufgym_util::convert::floor_u64;
+
 use super::named::named;
 use super::settings::settings;
 use super::validate::{Checks, MAX_RECORDS, MAX_US};
 use super::{FlowPriority, NetworkLinks, Scenario, ScenarioError, SlowdownBase, TopologyKind};
 use crate::units::{Rate, Time};
-use bufgym_util::convert::floor_u64;
 
 settings! {
     /// Switches, links and buffers.

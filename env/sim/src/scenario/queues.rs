@@ -4,14 +4,14 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use bufgym_util::convert::floor_u64;
+use bufgym_util::input::excerpt;
 use serde::Serialize;
 
 use super::named::named;
 use super::settings::settings;
 use super::validate::Checks;
 use super::{Scenario, ScenarioError};
-use bufgym_util::convert::floor_u64;
-use bufgym_util::input::excerpt;
 
 /// Allowed weights of queues. With a lower weight, a queue would wait for many rounds before it may
 /// send a packet.

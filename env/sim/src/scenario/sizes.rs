@@ -5,9 +5,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-use super::{MAX_FLOW_BYTES, Workload};
 use bufgym_util::convert::floor_u64;
 use bufgym_util::input::excerpt;
+
+use super::{MAX_FLOW_BYTES, Workload};
 
 /// The error for points that are not a valid distribution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,5 +1,7 @@
 //! Generated flows: where they go, how large they are, and when they start.
 
+use bufgym_util::convert::floor_u64;
+
 use super::named::named;
 use super::settings::settings;
 use super::validate::{Checks, MAX_US};
@@ -7,7 +9,6 @@ use super::{
     Demand, MAX_FLOW_BYTES, RangeF64, RangeU32, Scenario, ScenarioError, SizeDistribution,
     Workload, Workloads,
 };
-use bufgym_util::convert::floor_u64;
 
 /// Longest mean duration of a generated trace, days. This is well below the latest start of a flow that
 /// a trace may have, eleven days.

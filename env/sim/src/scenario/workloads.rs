@@ -5,11 +5,11 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use bufgym_util::input::{self, excerpt};
 use serde::Serialize;
 
 use super::named::named;
 use super::{SizeDistribution, SizeError, UnknownName};
-use bufgym_util::input::{self, excerpt};
 
 named! {
     /// A published flow-size distribution, compiled in.

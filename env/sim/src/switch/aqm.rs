@@ -12,6 +12,7 @@ mod red;
 mod spec;
 mod step;
 
+use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::ecn::Marker;
@@ -19,7 +20,6 @@ use super::{EXTRAS, Loss, PacketView, Policy, Switch, SwitchObserver};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
 use crate::switch::SwitchId;
 use crate::units::{Rate, Time};
-use bufgym_util::rng;
 
 pub use codel::{CoDel, CoDelConfig};
 use early::{EarlyDrop, OwnMarks};

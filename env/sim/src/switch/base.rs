@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use bufgym_util::input::{excerpt, suggestion};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::switch::aqm::AqmSpec;
@@ -11,7 +12,6 @@ use crate::switch::aqm::early::EarlyGaps;
 use crate::switch::policy::{Definition, catalogue};
 use crate::switch::spec::expanded;
 use crate::switch::{PolicyParseError, PolicySpec};
-use bufgym_util::input::{excerpt, suggestion};
 
 /// The heuristic that admits packets, with a control factor α per port that the control sets: a policy
 /// of the [catalogue] whose rule has an α.

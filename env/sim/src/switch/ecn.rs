@@ -1,6 +1,7 @@
 //! Marks that a switch sets itself, without queue management behind its policy (explicit congestion
 //! notification, ECN).
 
+use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::aqm::{Arriving, Red, RedConfig};
@@ -9,7 +10,6 @@ use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
 use crate::scenario::{self, Recovery, Scenario};
 use crate::switch::SwitchId;
 use crate::units::{Rate, Time};
-use bufgym_util::rng;
 
 /// Rule by which a switch marks packets, with its state.
 #[derive(Clone, Debug)]

@@ -5,6 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use bufgym_util::input::{excerpt, suggestion};
+use bufgym_util::parameters::{self, ParameterError, listed};
 use thiserror::Error;
 
 use super::SwitchId;
@@ -13,8 +15,6 @@ use super::policy::{
     AnyPolicy, Arguments, Definition, ParameterInfo, Policy as _, PolicyInfo, catalogue,
 };
 use crate::scenario::Scenario;
-use bufgym_util::input::{excerpt, suggestion};
-use bufgym_util::parameters::{self, ParameterError, listed};
 
 /// A policy and its parameters, written `name` or `name:key=value,key=value`; behind a `+`, the queue
 /// management in the same form.

@@ -7,13 +7,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use bufgym_util::files;
+use bufgym_util::input::{Records, excerpt, suggestion};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 
 use super::lists::{FlowFormat, ListOptions, decimal};
 use super::{FlowSpec, Trace};
 use crate::units::Time;
-use bufgym_util::files;
-use bufgym_util::input::{Records, excerpt, suggestion};
 
 const REQUIRED: [&str; 5] = ["id", "src", "dst", "start_ns", "size_bytes"];
 const OPTIONAL: [&str; 3] = ["kind", "query", "priority"];

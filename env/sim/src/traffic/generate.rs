@@ -5,13 +5,13 @@ mod poisson;
 mod priorities;
 mod queries;
 
+use bufgym_util::convert::{floor_u32, floor_u64, index};
+use bufgym_util::rng::{below, stream, uniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::Trace;
 use crate::scenario::{Demand, RangeU32, Scenario, Sizes, Traffic};
 use crate::units::Time;
-use bufgym_util::convert::{floor_u32, floor_u64, index};
-use bufgym_util::rng::{below, stream, uniform};
 
 /// Generates the trace of a scenario for `trace_seed`. The same arguments give the same trace.
 ///

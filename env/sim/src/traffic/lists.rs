@@ -10,9 +10,10 @@ use std::io::{self, Cursor, Read};
 use std::path::Path;
 use std::str::FromStr;
 
+use bufgym_util::input::{excerpt, suggestion};
+
 use super::flows_csv::{Parser, TraceError, endpoint_problem};
 use super::{FlowSpec, Trace};
-use bufgym_util::input::{excerpt, suggestion};
 
 pub(super) use lines::decimal;
 

@@ -2,11 +2,12 @@
 //!
 //! Theorems are those of the traffic-parameters paper, with `n` ports and a buffer of `B` packets.
 
+use bufgym_util::convert::floor_u64;
+use bufgym_util::rng;
+
 use super::{List, MAX_PACKETS, Setup, product};
 use crate::arrivals::Prediction;
 use crate::{Arrivals, Order, Packet, SlottedError};
-use bufgym_util::convert::floor_u64;
-use bufgym_util::rng;
 
 /// Theorem 1: LQD shares the buffer evenly between packets of little and of much work.
 ///

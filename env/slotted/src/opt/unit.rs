@@ -15,8 +15,9 @@
 //! has it transmitted fewer. So the rule is optimal for every end of the run. (It is the LateQD of
 //! "Clairvoyant" buffer sharing in Credence, Table 1.)
 
-use crate::{Outcome, Packet, Switch};
 use bufgym_util::convert::signed;
+
+use crate::{Outcome, Packet, Switch};
 
 pub(super) fn optimum(switch: &Switch, packets: &[Packet], end: Option<u64>) -> Outcome {
     let mut queues = Queues::new(switch, packets);

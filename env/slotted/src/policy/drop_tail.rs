@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
+use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{Afterwards, LongestQueueDrop, Policy, Verdict};
 use crate::queues::{Arrival, Counts, Queues, Ranking};
 use crate::{NoObserver, Packet, SlottedError, Switch, run};
-use bufgym_util::rng;
 
 /// Complete sharing: accepts every packet that fits.
 #[derive(Clone, Copy, Default, Debug)]

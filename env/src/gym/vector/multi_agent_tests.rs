@@ -1,7 +1,8 @@
+use bufgym_util::rng::stream;
+
 use super::*;
 use crate::gym::testing::{Relay, on_threads};
 use crate::gym::{MakeOptions, MultiAgentEnv, NetworkEnv, Space, make_network_vec};
-use bufgym_util::rng::stream;
 
 const PLAIN: ResetOptions = ResetOptions { trace: None };
 

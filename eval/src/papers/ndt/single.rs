@@ -1,6 +1,7 @@
 //! The 16-port switch (§VI-A, §VI-B): Fig. 8(a-c), and the fairness of Fig. 12(a).
 
 use bufgym_sim::scenario::{DEFAULT_PRESET, Scenario};
+use bufgym_util::rng::Split;
 
 use super::NdtFigure;
 use super::setting::{Context, Extent, exactly, is_added, is_lowest, listed, simulations, stroke};
@@ -17,7 +18,6 @@ use crate::papers::report::{Panel, Report, Table, addition, cell, cells};
 use crate::papers::runs::{PapersError, legend};
 use crate::papers::verdict::{ascending, same_order};
 use crate::stats::{self, Interval, Tally};
-use bufgym_util::rng::Split;
 
 /// The figures that share their runs.
 pub const FIGURES: [NdtFigure; 4] = [

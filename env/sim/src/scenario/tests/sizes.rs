@@ -1,7 +1,7 @@
+use bufgym_util::rng::{stream, uniform};
 use proptest::prelude::*;
 
 use crate::scenario::{SizeDistribution, Workload};
-use bufgym_util::rng::{stream, uniform};
 
 fn parse(text: &str) -> Result<SizeDistribution, String> {
     SizeDistribution::from_text(text, "sizes.csv").map_err(|error| error.to_string())

@@ -1,11 +1,12 @@
 //! Controlled delay (RFC 8289): drops at the head while every packet of an interval has waited longer
 //! than the target.
 
+use bufgym_util::convert::floor_u64;
+
 use super::spec::{ACTION, AqmDefinition, marks};
 use super::{Advice, AnyDiscipline, Discipline, Leaving};
 use crate::switch::policy::{Deployment, Kind, ParameterInfo, PolicyInfo, Search};
 use crate::units::Time;
-use bufgym_util::convert::floor_u64;
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     info: PolicyInfo {

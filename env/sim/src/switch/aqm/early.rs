@@ -26,6 +26,8 @@
 //! overflows it. With `patience`, a drop that has been due for that many gaps falls on the packet that
 //! arrives.
 
+use bufgym_util::convert::floor_u64;
+use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::spec::{ACTION, AqmDefinition, SEED, marks};
@@ -34,8 +36,6 @@ use crate::switch::policy::{
     Bound, Deployment, Kind, Loss, PacketView, ParameterInfo, PolicyInfo, Search,
 };
 use crate::units::Time;
-use bufgym_util::convert::floor_u64;
-use bufgym_util::rng;
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     info: PolicyInfo {

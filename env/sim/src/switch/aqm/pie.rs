@@ -4,13 +4,13 @@
 //! The delay is the queue's length over the line rate, which a switch knows (RFC 8033 §4.2 estimates it
 //! if the rate varies). Drops are not spaced apart (§5.4 is optional).
 
+use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::spec::{ACTION, AqmDefinition, SEED, marks};
 use super::{Advice, AnyDiscipline, Arriving, Discipline, drain_ps};
 use crate::switch::policy::{Deployment, Kind, ParameterInfo, PolicyInfo, Search};
 use crate::units::{Rate, Time};
-use bufgym_util::rng;
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     info: PolicyInfo {

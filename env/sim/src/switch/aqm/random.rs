@@ -1,12 +1,12 @@
 //! Random drop at or above a queue length (after Hashem, "Analysis of random drop for gateway
 //! congestion control", MIT LCS TR-465, 1989: early random drop).
 
+use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::spec::{AqmDefinition, SEED};
 use super::{Advice, AnyDiscipline, Arriving, Discipline};
 use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, PolicyInfo, Search};
-use bufgym_util::rng;
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     info: PolicyInfo {

@@ -1,13 +1,13 @@
 //! Random early detection (Floyd and Jacobson, "Random early detection gateways for congestion
 //! avoidance", IEEE/ACM Transactions on Networking, 1993).
 
+use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::spec::{ACTION, AqmDefinition, SEED, marks};
 use super::{Advice, AnyDiscipline, Arriving, Discipline};
 use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, PolicyInfo, Search};
 use crate::units::Time;
-use bufgym_util::rng;
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     info: PolicyInfo {

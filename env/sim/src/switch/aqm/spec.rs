@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use bufgym_util::input::suggestion;
+use bufgym_util::parameters;
+
 use super::early::EarlyGaps;
 use super::{AnyDiscipline, QueueManagement, codel, early, pie, random, red, step};
 use crate::scenario::{Recovery, Scenario};
@@ -9,8 +12,6 @@ use crate::switch::SwitchId;
 use crate::switch::policy::{Arguments, Kind, ParameterInfo, PolicyInfo, Search};
 use crate::switch::spec::{Given, PolicyParseError};
 use crate::units::Rate;
-use bufgym_util::input::suggestion;
-use bufgym_util::parameters;
 
 /// A discipline: its description and how to build it.
 #[derive(Clone, Copy, Debug)]

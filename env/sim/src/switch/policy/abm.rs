@@ -4,13 +4,14 @@ mod artefact;
 mod headroom;
 mod shares;
 
+use bufgym_util::convert::floor_u64;
+
 use super::{
     Arguments, Bound, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy,
     PolicyInfo, Search, Verdict, View,
 };
 use crate::scenario::Scenario;
 use crate::units::Time;
-use bufgym_util::convert::floor_u64;
 
 pub use artefact::AbmNs3;
 use headroom::Headroom;

@@ -9,12 +9,13 @@ pub use features::{Averages, FEATURES, Features};
 pub use forest::{Forest, ForestError, MAX_DEPTH, MAX_TREES, Tree};
 pub use model::{ForestModel, MODEL_FILE, ModelError};
 
+use bufgym_util::rng;
+
 use super::{
     Arguments, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
     Search, Verdict, View, VirtualQueues,
 };
 use crate::scenario::Scenario;
-use bufgym_util::rng;
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {

@@ -1,10 +1,11 @@
 //! Dynamic Threshold (Choudhury and Hahne, IEEE/ACM Transactions on Networking, 1998).
 
+use bufgym_util::convert::floor_u64;
+
 use super::{
     Definition, Deployment, Kind, LosslessPolicy, PacketView, ParameterInfo, Policy, PolicyInfo,
     Search, Verdict, View,
 };
-use bufgym_util::convert::floor_u64;
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {

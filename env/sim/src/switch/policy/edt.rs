@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod tests;
 
+use bufgym_util::convert::{floor_u32, floor_u64};
+
 use super::dt::ALPHA;
 use super::{
     Arguments, Bound, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy,
@@ -11,7 +13,6 @@ use super::{
 };
 use crate::scenario::Scenario;
 use crate::units::{Rate, Time};
-use bufgym_util::convert::{floor_u32, floor_u64};
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {

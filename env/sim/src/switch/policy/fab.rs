@@ -1,6 +1,8 @@
 //! FAB, flow-aware buffer sharing (Apostolaki, Vanbever and Ghobadi, Workshop on Buffer Sizing,
 //! 2019): Dynamic Threshold that favours the first packets of flows.
 
+use bufgym_util::convert::floor_u64;
+
 use super::flow_table::FlowTable;
 use super::{
     Arguments, Bound, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy,
@@ -8,7 +10,6 @@ use super::{
 };
 use crate::scenario::Scenario;
 use crate::units::Time;
-use bufgym_util::convert::floor_u64;
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {

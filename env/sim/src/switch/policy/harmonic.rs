@@ -1,7 +1,8 @@
 //! Harmonic (Kesselman and Mansour, Theoretical Computer Science, 2004).
 
-use super::{Definition, Deployment, PacketView, Policy, PolicyInfo, Verdict, View};
 use bufgym_util::convert::floor_u64;
+
+use super::{Definition, Deployment, PacketView, Policy, PolicyInfo, Verdict, View};
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {

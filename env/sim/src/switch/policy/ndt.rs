@@ -5,10 +5,10 @@ mod action;
 
 pub use action::{ALPHAS, INITIAL_INDEX, INITIAL_LEVEL, action_index, action_level, cell_centre};
 
+use bufgym_util::convert::floor_u64;
 use serde::{Deserialize, Serialize};
 
 use super::{AnyPolicy, Loss, LosslessThresholds, PacketView, Policy, Verdict, View};
-use bufgym_util::convert::floor_u64;
 
 /// Rule for when a decision of the control loop is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

@@ -1,6 +1,8 @@
 //! Occamy (Shan et al., EuroSys 2025): Dynamic Threshold with a large α. Queues above their
 //! threshold lose packets as far as the unused memory bandwidth allows.
 
+use bufgym_util::convert::floor_u64;
+
 use super::dt::ALPHA;
 use super::{
     Bound, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy, PolicyInfo,
@@ -8,7 +10,6 @@ use super::{
 };
 use crate::scenario::Scenario;
 use crate::units::{Rate, Time};
-use bufgym_util::convert::floor_u64;
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {

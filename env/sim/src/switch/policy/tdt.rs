@@ -4,13 +4,14 @@
 #[cfg(test)]
 mod tests;
 
+use bufgym_util::convert::floor_u64;
+
 use super::dt::ALPHA;
 use super::{
     Arguments, Bound, Definition, Deployment, Kind, Loss, PacketView, ParameterInfo, Policy,
     PolicyInfo, Search, Verdict, View,
 };
 use crate::scenario::Scenario;
-use bufgym_util::convert::floor_u64;
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {

@@ -3,12 +3,12 @@
 
 use std::ops::Range;
 
+use bufgym_util::rng::{below, stream, uniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{distinct, exponential, load_of, start_at, workload_of};
 use crate::scenario::{Demand, Scenario};
 use crate::traffic::{FlowSpec, SizeDistribution, Trace};
-use bufgym_util::rng::{below, stream, uniform};
 
 const INCAST: u16 = 1;
 

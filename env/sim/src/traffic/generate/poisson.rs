@@ -1,12 +1,12 @@
 //! Flows of a workload towards active ports (NDT §VI-A).
 
+use bufgym_util::convert::index;
+use bufgym_util::rng::{below, stream, uniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{distinct, exponential, load_of, log_uniform, start_at, uniform_in, workload_of};
 use crate::scenario::{Arrivals, Scenario};
 use crate::traffic::{FlowSpec, SizeDistribution, Trace};
-use bufgym_util::convert::index;
-use bufgym_util::rng::{below, stream, uniform};
 
 /// Flows towards one active port.
 struct Port {

@@ -1,10 +1,10 @@
 //! Queues of the flows of a trace.
 
+use bufgym_util::rng::{below, stream};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::scenario::{FlowPriority, Scenario};
 use crate::traffic::Trace;
-use bufgym_util::rng::{below, stream};
 
 /// Gives every flow its priority, according to `flow_priority`, `incast_priority` and
 /// `second_priority`. Random priorities have a random stream of their own.

@@ -1,11 +1,11 @@
 //! Queries that many hosts answer at the same time, and elephants (NDT §VI-B and §VI-D).
 
+use bufgym_util::rng::{stream, uniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{distinct, exponential, load_of, log_uniform, start_at, uniform_in};
 use crate::scenario::{Scenario, Traffic};
 use crate::traffic::{FlowSpec, Trace};
-use bufgym_util::rng::{stream, uniform};
 
 const KINDS: [&str; 2] = ["incast", "elephant"];
 

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::io::Read;
 
+use bufgym_util::input::{excerpt, suggestion};
+
 use super::lines::{Line, Lines, Word};
 use super::{ListOptions, plain};
 use crate::traffic::{FlowSpec, Trace, TraceError};
-use bufgym_util::input::{excerpt, suggestion};
 
 const NODES: &str = "Nodes";
 const CONNECTIONS: &str = "Connections";

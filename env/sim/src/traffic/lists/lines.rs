@@ -2,9 +2,10 @@
 
 use std::io::{BufRead as _, BufReader, Read};
 
+use bufgym_util::input::{MAX_RECORD, excerpt};
+
 use crate::traffic::TraceError;
 use crate::units::Time;
-use bufgym_util::input::{MAX_RECORD, excerpt};
 
 /// Largest power of ten that fits into 128 bits.
 const MAX_POWER: u32 = 38;

@@ -1,10 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use bufgym_util::rng::{Split, trace_seed};
 use proptest::prelude::*;
 
 use crate::scenario::{Arrivals, RangeU32, Scenario, Workload};
 use crate::traffic::{FlowSpec, Trace, generate};
-use bufgym_util::rng::{Split, trace_seed};
 
 pub(super) fn traces(scenario: &Scenario, count: u64) -> impl Iterator<Item = Trace> {
     scenario.validate().unwrap();

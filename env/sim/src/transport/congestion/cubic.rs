@@ -1,11 +1,12 @@
 //! CUBIC's window (RFC 9438).
 
+use bufgym_util::convert::floor_u32;
+
 use super::hystart::{HyStart, Pace};
 use super::hystart_linux::HyStartLinux;
 use crate::scenario::HyStartRule;
 use crate::transport::{Acked, CongestionControl, Settings, Window};
 use crate::units::Time;
-use bufgym_util::convert::floor_u32;
 
 /// RFC 9438 §5: segments per cubic second.
 const C: f64 = 0.4;

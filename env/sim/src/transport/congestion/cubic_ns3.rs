@@ -1,9 +1,10 @@
 //! CUBIC as in TcpCubic of ns-3 3.37, for comparison of the simulators: Linux's integer counting,
 //! HyStart by packet trains and by delay, no Reno-friendly region.
 
+use bufgym_util::convert::floor_u32;
+
 use crate::transport::{Acked, CongestionControl, Settings, Window};
 use crate::units::Time;
-use bufgym_util::convert::floor_u32;
 
 const C: f64 = 0.4;
 const BETA: f64 = 0.7;

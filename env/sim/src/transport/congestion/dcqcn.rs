@@ -10,10 +10,11 @@ mod reverie;
 
 pub use reverie::DcqcnReverie;
 
+use bufgym_util::convert::floor_u64;
+
 use super::{Pacer, rate};
 use crate::transport::{Acked, CongestionControl, Settings, Window};
 use crate::units::{Rate, Time};
-use bufgym_util::convert::floor_u64;
 
 /// Weight of a new observation in α (g; §5.2).
 const GAIN: f64 = 1.0 / 256.0;

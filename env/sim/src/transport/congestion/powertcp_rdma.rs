@@ -1,11 +1,12 @@
 //! PowerTCP for RDMA, as in the evaluation of Reverie (NSDI 2024): the rate rule of HPCC's ns-3 hosts,
 //! with the power of PowerTCP (NSDI 2022) instead of the utilisation.
 
+use bufgym_util::convert::{floor_u32, floor_u64};
+
 use super::Pacer;
 use super::rate::{self, HopChange, PathMemory, RoundTrips};
 use crate::transport::{Acked, CongestionControl, HopRecord, PathRecords, Settings, Window};
 use crate::units::{Rate, Time};
-use bufgym_util::convert::{floor_u32, floor_u64};
 
 /// Power at which rates stay constant (η).
 const TARGET: f64 = 0.95;

@@ -9,11 +9,12 @@
 
 use std::collections::VecDeque;
 
+use bufgym_util::convert::{floor_u32, floor_u64};
+
 use super::Pacer;
 use crate::scenario::MAX_WINDOW;
 use crate::transport::{Acked, PathRecords, Settings, Window};
 use crate::units::{Rate, Time};
-use bufgym_util::convert::{floor_u32, floor_u64};
 
 /// Minimum rate of a flow, bit/s.
 const LEAST_RATE: f64 = 100e6;

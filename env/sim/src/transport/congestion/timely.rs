@@ -1,10 +1,11 @@
 //! TIMELY (Mittal et al., SIGCOMM 2015), which computes a rate from the gradient of round-trip times.
 
+use bufgym_util::convert::floor_u64;
+
 use super::Pacer;
 use super::rate::{self, RoundTrips};
 use crate::transport::{Acked, CongestionControl, Settings, TransportVariant, Window};
 use crate::units::{Rate, Time};
-use bufgym_util::convert::floor_u64;
 
 /// Weight of a new difference of round-trip times.
 const WEIGHT: f64 = 0.875;

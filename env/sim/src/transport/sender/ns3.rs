@@ -11,6 +11,8 @@
 
 mod sending;
 
+use bufgym_util::convert::{lower_u32, whole_i64};
+
 use super::loss_recovery::{LossRecovery, Phase};
 use super::{Ack, Sender};
 use crate::transport::pool::Pool;
@@ -18,7 +20,6 @@ use crate::transport::ranges::RangeSet;
 use crate::transport::scoreboard::Outstanding;
 use crate::transport::{CongestionControl, Settings};
 use crate::units::Time;
-use bufgym_util::convert::{lower_u32, whole_i64};
 
 /// Number of duplicate acknowledgements that indicates a loss.
 const DUP_THRESH: u32 = 3;

@@ -5,11 +5,12 @@
 //! as of the last packet that came to it. Its share is computed from the bytes that it has sent in an
 //! interval, plus 1,472 B for every turn in which the scheduler found it empty.
 
+use bufgym_util::convert::{floor_u64, index};
+
 use super::{ActiveBufferConfig, PacketView, Policy, Verdict, View};
 use crate::scenario::{Scenario, Scheduler};
 use crate::switch::Loss;
 use crate::units::Time;
-use bufgym_util::convert::{floor_u64, index};
 
 /// Length from which a queue counts fully as congested, bytes.
 const CONGESTED: u64 = 28_000;

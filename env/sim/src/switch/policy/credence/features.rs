@@ -1,9 +1,10 @@
 //! The features of an arrival, which are the input of the oracle.
 
+use bufgym_util::convert::single;
+
 use crate::scenario::Scenario;
 use crate::switch::View;
 use crate::units::Time;
-use bufgym_util::convert::single;
 
 /// Names of the features, in order. A model that was trained on other features is refused.
 pub const FEATURES: [&str; 4] = ["queue", "queue_average", "occupancy", "occupancy_average"];

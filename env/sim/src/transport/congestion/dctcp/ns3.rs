@@ -1,8 +1,9 @@
 //! DCTCP as in TcpDctcp of ns-3 3.37, for comparison of the simulators. The window grows by counting
 //! acknowledgements, like Linux's Reno. A loss cuts it like a mark.
 
-use crate::transport::{Acked, CongestionControl, Settings, Window};
 use bufgym_util::convert::floor_u32;
+
+use crate::transport::{Acked, CongestionControl, Settings, Window};
 
 const GAIN: f64 = 1.0 / 16.0;
 
