@@ -44,8 +44,8 @@ impl<P: Policy> DrivenSwitch<P> {
         self.now = at;
     }
 
-    /// Adds the arrival of a packet at the instant `at`, which its `queue` names the port of. A lost packet stays in
-    /// the store until the caller takes it out.
+    /// Adds the arrival of a packet for the port that its queue names, at the instant `at`. A lost packet stays in the
+    /// store until the caller takes it out.
     ///
     /// # Panics
     /// When there is no such port or `at` lies in the past.
