@@ -29,6 +29,7 @@
 use bufgym_util::convert::floor_u64;
 use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use rustc_hash::FxHashMap;
 
 use super::spec::{ACTION, AqmDefinition, SEED, marks};
 use super::{Advice, AnyDiscipline, Arriving, Discipline, Leaving, drain_ps};
@@ -274,66 +275,67 @@ pub(super) enum OwnMarks {
 /// Packets of every flow that wait in every queue.
 #[derive(Clone, Default, PartialEq, Debug)]
 struct Waiting {
-    /// By flow: the queues in which it has packets. There are two for most flows, of data and of acknowledgements.
-    flows: Vec<Vec<WaitingFlow>>,
+    flows: FxHashMap<(u32, u32), WaitingFlow>,
     /// Number of gaps for which a drop stays due before it falls on the arriving packet; `None` for no
     /// limit.
     patience: Option<u32>,
 }
 
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
 struct WaitingFlow {
-    queue: usize,
     packets: u32,
     /// True if the first packet is to be dropped when it comes to the head.
     chosen: bool,
 }
 
+/// Returns the key of a flow in a queue.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a switch has at most 65,536 queues"
+)]
+fn place(flow: u32, queue: usize) -> (u32, u32) {
+    (flow, queue as u32)
+}
+
 impl Waiting {
-    fn find(&mut self, flow: u32, queue: usize) -> Option<&mut WaitingFlow> {
-        let places = self.flows.get_mut(flow as usize)?;
-        places.iter_mut().find(|place| place.queue == queue)
-    }
-
     fn enqueued(&mut self, flow: u32, queue: usize) {
-        if let Some(waiting) = self.find(flow, queue) {
-            waiting.packets += 1;
-            return;
-        }
-        let number = flow as usize;
-        if number >= self.flows.len() {
-            self.flows.resize_with(number + 1, Vec::new);
-        }
-        self.flows[number].push(WaitingFlow {
-            queue,
-            packets: 1,
-            chosen: false,
-        });
+        self.flows.entry(place(flow, queue)).or_default().packets += 1;
     }
 
-    /// Chooses the flow's first packet in the queue if enough others wait. Returns true if it did.
-    fn choose_first(&mut self, flow: u32, queue: usize) -> bool {
-        let waiting = self.find(flow, queue);
-        let found = waiting.filter(|flow| !flow.chosen && flow.packets >= FOLLOWERS);
-        found.map(|flow| flow.chosen = true).is_some()
+    /// Returns true if the flow's first packet in the queue may be chosen when one more is enqueued.
+    fn may_lose_first(&self, flow: u32, queue: usize) -> bool {
+        let waiting = self.flows.get(&place(flow, queue));
+        waiting.is_some_and(|flow| !flow.chosen && flow.packets >= FOLLOWERS)
+    }
+
+    fn choose_first(&mut self, flow: u32, queue: usize) {
+        self.flows.entry(place(flow, queue)).or_default().chosen = true;
     }
 
     /// Notes that the flow's first packet in a queue comes to its head. Returns true if it is to be
     /// dropped.
     fn at_head(&mut self, flow: u32, queue: usize) -> bool {
-        let Some(waiting) = self.find(flow, queue) else {
+        let Some(waiting) = self.flows.get_mut(&place(flow, queue)) else {
             return false;
         };
         waiting.packets = waiting.packets.saturating_sub(1);
+        let chosen = std::mem::take(&mut waiting.chosen);
         // Others may have been pushed out since the packet was chosen.
-        std::mem::take(&mut waiting.chosen) && waiting.packets >= FOLLOWERS
+        let dropped = chosen && waiting.packets >= FOLLOWERS;
+        if waiting.packets == 0 {
+            self.flows.remove(&place(flow, queue));
+        }
+        dropped
     }
 
     /// Notes that one of the flow's packets in a queue is pushed out.
     fn pushed_out(&mut self, flow: u32, queue: usize) {
-        if let Some(waiting) = self.find(flow, queue) {
+        if let Some(waiting) = self.flows.get_mut(&place(flow, queue)) {
             waiting.packets = waiting.packets.saturating_sub(1);
-            waiting.chosen &= waiting.packets > 0;
+            if waiting.packets == 0 {
+                self.flows.remove(&place(flow, queue));
+            }
         }
     }
 }
@@ -343,35 +345,46 @@ impl Waiting {
 struct RecentLosses {
     /// Time for which a loss counts.
     grace: Time,
-    /// By flow: time of the first loss in its last grace period.
-    first: Vec<Option<Time>>,
+    /// Time of the first loss of a flow in its grace period.
+    first: FxHashMap<u32, Time>,
+    next_sweep: Time,
 }
 
 impl RecentLosses {
     fn new(grace: Time) -> RecentLosses {
         RecentLosses {
             grace,
-            first: Vec::new(),
+            first: FxHashMap::default(),
+            next_sweep: Time::ZERO,
         }
+    }
+
+    fn counts(&self, first: Time, now: Time) -> bool {
+        now.saturating_since(first) < self.grace
     }
 
     /// Returns true if the flow is in its grace period.
     #[inline]
     fn spare(&self, flow: u32, now: Time) -> bool {
-        let first = self.first.get(flow as usize).copied().flatten();
-        first.is_some_and(|first| now.saturating_since(first) < self.grace)
+        let first = self.first.get(&flow);
+        first.is_some_and(|&first| self.counts(first, now))
     }
 
-    /// Notes a loss. A further loss in the grace period of the first does not extend it.
+    /// Notes a loss. A further loss in the grace period of the first does not extend it. O(1) on
+    /// average: expired losses are removed once per grace period.
     fn note(&mut self, flow: u32, now: Time) {
-        if self.spare(flow, now) || self.grace == Time::ZERO {
+        let grace = self.grace;
+        if grace == Time::ZERO {
             return;
         }
-        let place = flow as usize;
-        if place >= self.first.len() {
-            self.first.resize(place + 1, None);
+        if now >= self.next_sweep {
+            self.first
+                .retain(|_, first| now.saturating_since(*first) < grace);
+            self.next_sweep = now.saturating_add(grace);
         }
-        self.first[place] = Some(now);
+        if !self.spare(flow, now) {
+            self.first.insert(flow, now);
+        }
     }
 }
 
@@ -438,7 +451,8 @@ impl EarlyDrop {
         let Some(waiting) = &mut self.waiting else {
             return Some(Advice::Drop);
         };
-        if waiting.choose_first(packet.flow, packet.queue) {
+        if waiting.may_lose_first(packet.flow, packet.queue) {
+            waiting.choose_first(packet.flow, packet.queue);
             return Some(Advice::Pass);
         }
         let port = &mut self.ports[packet.queue / self.queues_per_port];
@@ -698,8 +712,7 @@ mod tests {
         assert!(!flow.at_head(3, 0));
         flow.pushed_out(3, 0);
         flow.pushed_out(3, 0);
-        let left = flow.find(3, 0).map(|flow| (flow.packets, flow.chosen));
-        assert_eq!(left, Some((0, false)));
+        assert!(flow.flows.is_empty());
     }
 
     #[test]
@@ -796,5 +809,8 @@ mod tests {
         assert!(drops(&mut discipline, 7, 6) > 5);
         discipline.on_loss(of_flow(7), Loss::Early, Time::from_ms(6));
         assert_eq!(drops(&mut discipline, 7, 10), 0);
+        // Expired losses are forgotten.
+        discipline.on_loss(of_flow(9), Loss::Early, Time::from_ms(100));
+        assert_eq!(discipline.losses.first.len(), 1);
     }
 }
