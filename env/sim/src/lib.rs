@@ -68,8 +68,9 @@
 //!
 //! # Modules
 //!
-//! They import each other in one direction only: [`units`], then [`scenario`], [`traffic`], the discrete-event `engine` (clock, events, packets, links, topology), [`switch`] and
-//! [`transport`], then `host`, then [`network`] with the loop, and [`capture`].
+//! They import each other in one direction only: [`units`], then [`scenario`], [`traffic`], the discrete-event `engine`
+//! (clock, events, packets, links, topology), [`switch`] and [`transport`], then `host`, then [`network`] with the loop,
+//! and [`capture`].
 
 #![cfg_attr(
     test,

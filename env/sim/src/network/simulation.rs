@@ -94,19 +94,9 @@ impl Simulation {
 
     /// Replaces the congestion control of all TCP flows, as [`Simulator::with_transport`].
     #[must_use]
-    pub fn with_transport(self, scenario: &Scenario, control: impl OwnControl) -> Simulation {
-        Simulation(match self.0 {
-            Network::One(one) => Network::One(Box::new(one.with_transport(scenario, control))),
-            Network::LeafSpine(network) => {
-                Network::LeafSpine(Box::new(network.with_transport(scenario, control)))
-            }
-            Network::Pooled(network) => {
-                Network::Pooled(Box::new(network.with_transport(scenario, control)))
-            }
-            Network::Linked(network) => {
-                Network::Linked(Box::new(network.with_transport(scenario, control)))
-            }
-        })
+    pub fn with_transport(mut self, scenario: &Scenario, control: impl OwnControl) -> Simulation {
+        with!(&mut self.0, simulator => simulator.set_transport(scenario, &control));
+        self
     }
 
     /// Runs the next event. Returns false if nothing is left to happen within the limit of time.

@@ -310,14 +310,19 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
     /// `examples/own_transport.rs` is a whole program.
     #[must_use]
     pub fn with_transport(mut self, scenario: &Scenario, control: impl OwnControl) -> Self {
+        self.set_transport(scenario, &control);
+        self
+    }
+
+    /// As [`with_transport`](Simulator::with_transport).
+    pub(super) fn set_transport(&mut self, scenario: &Scenario, control: &dyn OwnControl) {
         let topology = self.hosts.topology();
         if control.reads_telemetry() {
             for switch in self.switches.as_mut() {
                 switch.measure(meters(scenario, topology, switch.id(), &self.engine.links));
             }
         }
-        self.hosts.set_transport(&control);
-        self
+        self.hosts.set_transport(control);
     }
 
     /// Replaces the observer; to be called before the run.
