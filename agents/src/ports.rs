@@ -38,9 +38,10 @@ pub struct PortsConfig {
     /// Threshold). Where decisions also set early drop it is 5 (α = 8), because thresholds matter less there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_level: Option<u8>,
-    /// Level of the second output (early drop or the ingress α) at which an untrained actor's mean lies, if there is
-    /// one.
-    pub start_second: u8,
+    /// Level of the second output, if there is one, at which an untrained actor's mean lies. If absent, it is 6 for early
+    /// drop (a gap of at most 32 packets) and 4 for the ingress α (4).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_second: Option<u8>,
 }
 
 impl Default for PortsConfig {
@@ -49,7 +50,7 @@ impl Default for PortsConfig {
             critic_width: 96,
             share: 0.3,
             start_level: None,
-            start_second: 4,
+            start_second: None,
         }
     }
 }
@@ -79,7 +80,7 @@ impl PortsConfig {
             ),
             (
                 "start_second",
-                level(self.start_second),
+                self.start_second.is_none_or(level),
                 "a level from 0 to 7",
             ),
         ];
@@ -93,8 +94,15 @@ impl PortsConfig {
     pub(crate) fn begin(&self, actions: ActionSet, rng: &mut Xoshiro256PlusPlus) -> ActorWeights {
         let mut weights = ActorWeights::random_for(actions, rng);
         weights.widen();
-        let usual = if actions.drops_early() { 5 } else { 2 };
-        let levels = [self.start_level.unwrap_or(usual), self.start_second];
+        let [first, second] = if actions.drops_early() {
+            [5, 6]
+        } else {
+            [2, 4]
+        };
+        let levels = [
+            self.start_level.unwrap_or(first),
+            self.start_second.unwrap_or(second),
+        ];
         weights.begin_at(&levels[..actions.outputs()]);
         weights
     }
@@ -105,7 +113,7 @@ impl PortsConfig {
 pub struct PortStates {
     /// Unfolded observations, `[rows * ports * 8, 15]`.
     pub windows: Tensor<2>,
-    /// Newest frames and privileged features, `[rows * ports, 37]`.
+    /// Newest frames and privileged features, `[rows * ports, STATE]`.
     pub state: Tensor<2>,
     /// The ports with active flows.
     pub busy: BusyPorts,

@@ -160,7 +160,7 @@ pub struct Batch {
     pub windows: Vec<f32>,
     /// Unfolded observations after the decision.
     pub next_windows: Vec<f32>,
-    /// Newest frames and privileged features, `[rows * ports, 37]`.
+    /// Newest frames and privileged features, `[rows * ports, STATE]`.
     pub state: Vec<f32>,
     /// The same after the decision.
     pub next_state: Vec<f32>,
@@ -516,7 +516,7 @@ impl Stream {
     }
 
     /// Rebuilds the observation that ended with `frame`: unfolded `[ports * 8, 15]` and the
-    /// critic's `[ports, 37]`.
+    /// critic's `[ports, STATE]`.
     fn observe(&self, frame: u64, ports: usize, windows: &mut [f32], state: &mut [f32]) {
         let position = u64::from(self.outcome(frame).position);
         // Slot of each step of the history, oldest first; none before the episode's first frame.
@@ -554,7 +554,7 @@ pub struct Rollout {
     pub decided: Vec<bool>,
     /// Unfolded observations, `[frames * ports * 8, 15]`.
     pub windows: Vec<f32>,
-    /// Newest frames and privileged features, `[frames * ports, 37]`.
+    /// Newest frames and privileged features, `[frames * ports, STATE]`.
     pub state: Vec<f32>,
     /// Actions before tanh, `[frames, ports, outputs]`; zero without a decision.
     pub raw: Vec<f32>,

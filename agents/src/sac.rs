@@ -126,7 +126,7 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         seed: u64,
         device: &Device,
     ) -> Result<Self, LearnerError> {
-        config.validate_for(critics.len())?;
+        let config = config.ready_for(critics.len())?;
         let policy = number(policy.train(), POLICY_IDS);
         let critics = critics.into_iter().zip(0..).map(|(critic, place)| {
             let network = number(critic.train(), CRITIC_IDS + 1_000 * place);
@@ -145,7 +145,7 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
             actor_lr: config.actor_lr,
             critics: critics.collect(),
             temperature: Temperature {
-                log: libm::log(config.initial_temperature),
+                log: libm::log(config.initial_temperature.expect("settled")),
                 adam: ScalarAdam::default(),
             },
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
@@ -228,7 +228,7 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         [first, (first + 1 + below(count - 1)) % count]
     }
 
-    /// A step on `temperature · log π(a|s) - min Q(s, a)` (eq. 7 and 9), then one of the temperature.
+    /// A step on `temperature · log π(a|s) - Q(s, a)` (eq. 7 and 9), Q as in `slopes`, then one of the temperature.
     fn actor_step(&mut self, batch: &Samples<P::Observation>) -> [f32; 2] {
         let (seen, active) = (batch.now.autodiff(), batch.active.clone().autodiff());
         let output = self.policy.gaussian(&seen, active.dims()[0]);
@@ -328,8 +328,8 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
         // log(1 - tanh(x)²) = 2 (log 2 - x - softplus(-2x)), which stays precise for large x.
         let squash = (softplus(raw.clone() * -2.0, 1.0) + raw.clone() - LN_2) * 2.0;
         let density = match self.config.gaussian_entropy {
-            true => normal,
-            false => normal + squash,
+            Some(true) => normal,
+            _ => normal + squash,
         };
         (raw.tanh(), by_agent(density, agents))
     }

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use bufgym::env::control::{ActionSet, LowLevelPolicy, Objective};
-use bufgym::eval;
+use bufgym::eval::{self, Entrant};
 use bufgym::models::DeviceChoice;
+use bufgym::sim::scenario::Scenario;
 use bufgym::train::mixture::{MIXED, fit_rule, mixed, mixed_config};
 use bufgym::train::{
     self, Algorithm, Budget, ConfigFile, Controls, Expected, MAX_MINUTES, ResumeOptions, Start,
@@ -18,6 +19,7 @@ use super::error::{CliError, CliResult, ResultExt as _};
 use super::interrupt;
 use super::output::{Output, file_name, shown};
 use super::scenario;
+use super::tune::if_tuned;
 
 /// Learn a policy
 #[derive(Args)]
@@ -108,11 +110,13 @@ pub fn run(args: TrainArgs, common: &Common) -> CliResult {
         quiet: common.quiet,
         device: args.device,
         cluster: common.cluster.as_ref(),
+        tuned_dt,
     };
     let summary = match &args.resume {
         Some(folder) => train::resume(folder, &args.resume_options(common)?, &controls),
         None => {
             let mut config = args.config(common)?;
+            if_tuned("dt", &config.scenario)?;
             let output = Output::folder(&config.out, args.force, &[])?;
             config.out = output.path().to_owned();
             train::train(config, &controls)
@@ -124,6 +128,11 @@ pub fn run(args: TrainArgs, common: &Common) -> CliResult {
         Status::Finished => Ok(()),
         Status::Interrupted => Err(CliError::Interrupted(stop.exit_code())),
     }
+}
+
+/// Dynamic Threshold as it was tuned for the scenario. A file that was broken since the training began does not end it.
+fn tuned_dt(scenario: &Scenario) -> Option<Entrant> {
+    if_tuned("dt", scenario).ok().flatten()
 }
 
 /// Prints the final table, and the command to resume or evaluate.

@@ -23,7 +23,7 @@ use super::error::{CliError, CliResult, ResultExt as _};
 use super::eval;
 use super::scenario::{ScenarioArgs, check_memory};
 
-pub use kept::{all_tuned, tuned};
+pub use kept::{all_tuned, if_tuned, tuned};
 
 use kept::Kept;
 

@@ -134,9 +134,7 @@ impl TrainConfig {
         } = self.search();
         let generations = self.start_generations();
         let starts = generations > 0 || !self.start.rule.is_empty();
-        if starts && self.may_start_from_rule() && self.sac == SacConfig::default() {
-            self.sac = SacConfig::for_a_given_policy();
-        }
+        self.sac.settle(starts && self.may_start_from_rule());
         self.start = StartConfig {
             generations: Some(generations),
             share: Some(share),

@@ -48,6 +48,8 @@ struct Trial {
     pair: Pair,
     /// Signs of the shifts in the first copy, `[ports, outputs]`.
     signs: Vec<f32>,
+    /// Size of the shifts.
+    shift: f32,
     /// Decisions in the current copy.
     decisions: usize,
     /// Discount since the fork in the current copy.
@@ -55,12 +57,18 @@ struct Trial {
 }
 
 impl Trial {
-    fn new(env: &dyn MultiAgentEnv, agent: usize, rng: &mut Xoshiro256PlusPlus) -> Self {
+    fn new(
+        env: &dyn MultiAgentEnv,
+        agent: usize,
+        shift: f32,
+        rng: &mut Xoshiro256PlusPlus,
+    ) -> Self {
         let space = env.action_space(agent);
         let (ports, values) = (space.shape()[0], space.len());
         let mut sign = || if uniform(rng) < 0.5 { 1.0 } else { -1.0 };
         Self {
             signs: (0..values).map(|_| sign()).collect(),
+            shift,
             decisions: 0,
             discount: 1.0,
             pair: Pair {
@@ -98,7 +106,7 @@ impl Trial {
             return means;
         }
         let shifted = means.iter().zip(&self.signs).map(|(mean, sign)| {
-            (mean + side * SHIFT * sign).clamp(-LARGEST_ACTION, LARGEST_ACTION)
+            (mean + side * self.shift * sign).clamp(-LARGEST_ACTION, LARGEST_ACTION)
         });
         let actions: Vec<f32> = shifted.collect();
         let privileged = &env.info(agent).privileged;
@@ -134,8 +142,21 @@ pub(crate) fn fork(
     scale: f32,
     rng: &mut Xoshiro256PlusPlus,
 ) -> Result<(Vec<(usize, Pair)>, u64), EnvError> {
+    shifted_by(SHIFT, env, first, actor, scale, rng)
+}
+
+fn shifted_by(
+    shift: f32,
+    env: &dyn MultiAgentEnv,
+    first: usize,
+    actor: &mut FastActor,
+    scale: f32,
+    rng: &mut Xoshiro256PlusPlus,
+) -> Result<(Vec<(usize, Pair)>, u64), EnvError> {
     let agents = 0..env.agents();
-    let mut trials: Vec<Trial> = agents.map(|agent| Trial::new(env, agent, rng)).collect();
+    let mut trials: Vec<Trial> = agents
+        .map(|agent| Trial::new(env, agent, shift, rng))
+        .collect();
     let mut decisions = 0;
     for (copy, side) in [1.0, -1.0].into_iter().enumerate() {
         let mut env = env.fork();
@@ -237,6 +258,20 @@ mod tests {
             assert!((2.0 * one - two).abs() <= 1e-4 * two.abs());
         }
         assert_eq!(pair.actions, again[0].1.actions);
+    }
+
+    #[test]
+    fn copies_with_equal_actions_have_no_difference() {
+        let (env, agent) = begun(NetworkEnv::<OneSwitch>::new(options("ndt-16x1g", &[])).unwrap());
+        let mut rng = stream(1, "forks", 0);
+        let mut largest = |shift| {
+            let made = shifted_by(shift, &env, agent, &mut actor(), 1.0, &mut rng);
+            let (pairs, _) = made.unwrap();
+            let sizes = pairs[0].1.differences.iter().map(|of| of.abs());
+            sizes.fold(0.0, f32::max)
+        };
+        // Sums of both copies differ by rounding alone.
+        assert!(largest(0.0) < 1e-4 * largest(SHIFT));
     }
 
     #[test]

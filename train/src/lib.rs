@@ -27,7 +27,8 @@
 //! config.out = "runs/first".into();
 //! config.budget.steps = Some(100_000);
 //! let stop = AtomicBool::new(false);
-//! let controls = Controls { stop: &stop, quiet: false, device: DeviceChoice::Cpu, cluster: None };
+//! let device = DeviceChoice::Cpu;
+//! let controls = Controls { stop: &stop, quiet: false, device, cluster: None, tuned_dt: |_| None };
 //! let summary = train(config, &controls)?;
 //! println!("{}", summary.best.map_or(1.0, |best| best.result.value));
 //! # Ok::<(), bufgym_train::TrainError>(())
@@ -121,6 +122,8 @@ pub struct Controls<'a> {
     pub device: DeviceChoice,
     /// Hosts that play the rounds and run the simulations instead of this process; the result is the same, bit for bit.
     pub cluster: Option<&'a Cluster>,
+    /// Dynamic Threshold as it was tuned for a scenario, which the table at the end then has too.
+    pub tuned_dt: fn(&Scenario) -> Option<Entrant>,
 }
 
 /// The end of a training.
@@ -391,7 +394,7 @@ fn run_to_end(
     let mut evaluation = None;
     if end == End::BudgetSpent && !stopped() {
         trainer.validate_last(output, &validation)?;
-        evaluation = final_table(&trainer, output)?;
+        evaluation = final_table(&trainer, output, controls)?;
         trainer.check(output)?;
     }
     let status = match end {
@@ -414,7 +417,7 @@ fn run_to_end(
         elapsed_s: counters.elapsed_s,
         best: trainer.best(),
         evaluation,
-        eval_command: eval_command(trainer.config(), &output.folder),
+        eval_command: eval_command(trainer.config(), &output.folder, controls),
     })
 }
 
@@ -425,7 +428,11 @@ fn validation_set(trainer: &Trainer, traces: Range<u64>) -> Result<ValidationSet
 }
 
 /// Compares the best actor with the baselines on validation traces that did not choose it.
-fn final_table(trainer: &Trainer, output: &Output) -> Result<Option<Evaluation>, TrainError> {
+fn final_table(
+    trainer: &Trainer,
+    output: &Output,
+    controls: &Controls<'_>,
+) -> Result<Option<Evaluation>, TrainError> {
     let config = trainer.config();
     let ValidationConfig {
         traces: used,
@@ -444,10 +451,11 @@ fn final_table(trainer: &Trainer, output: &Output) -> Result<Option<Evaluation>,
         return Ok(None);
     }
     let learned = format!("ndt:{}", output.folder.best().display());
-    let entrants = std::iter::once(learned.as_str())
+    let mut entrants = std::iter::once(learned.as_str())
         .chain(baselines(&config.scenario).iter().copied())
         .map(|policy| policy.parse::<Entrant>())
         .collect::<Result<Vec<_>, _>>()?;
+    entrants.extend((controls.tuned_dt)(&config.scenario));
     let mut eval = EvalConfig::new(config.scenario.clone(), entrants, seed);
     eval.traces = final_traces;
     let evaluation = trainer.pool().install(|| {
@@ -491,13 +499,16 @@ fn tell_by_scenario(
     Ok(())
 }
 
-fn eval_command(config: &TrainConfig, folder: &RunFolder) -> String {
+fn eval_command(config: &TrainConfig, folder: &RunFolder, controls: &Controls<'_>) -> String {
     let mut command = format!(
         "cargo evaluate --policy ndt:{} --policy dt",
         folder.best().display()
     );
     for rule in baselines(&config.scenario) {
         write!(command, " --policy {rule}").expect("a String takes all text");
+    }
+    if (controls.tuned_dt)(&config.scenario).is_some() {
+        command.push_str(" --policy dt:tuned");
     }
     if config.scenario != Scenario::default() {
         let scenario = if is_preset(&config.scenario) {

@@ -16,7 +16,7 @@ fn small() -> SacConfig {
         critic_lr: 2e-3,
         temperature_lr: 2e-3,
         polyak: 0.02,
-        initial_temperature: 0.1,
+        initial_temperature: Some(0.1),
         target_entropy: -0.5,
         actor_starts: 20,
         actor_kl: 0.0,
@@ -406,7 +406,7 @@ fn a_policy_does_not_fall_where_no_action_matters() {
     let config = SacConfig {
         actor_starts: 0,
         critic_lr: 1e-12,
-        gaussian_entropy: true,
+        gaussian_entropy: Some(true),
         ..small()
     };
     let mut sac = learner(config.clone(), ActionSet::Alpha, 1);

@@ -24,16 +24,18 @@ pub struct SacConfig {
     pub polyak: f64,
     /// Entropy per output that the temperature is steered to, in nats. (H: -1)
     pub target_entropy: f64,
-    /// Temperature at the start. (C: 1)
-    pub initial_temperature: f64,
+    /// Temperature at the start. Default: 0.1, or 0.003 where the initial policy is good. (C: 1)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_temperature: Option<f64>,
     /// Updates before the actor's first step. (H: 0)
     pub actor_starts: u64,
     /// Largest divergence of the policy's means over 32 steps, in nats per agent. Adam's step size falls while the
     /// divergence is larger. 0: no limit. (H: none; M)
     pub actor_kl: f64,
-    /// True if the entropy is that of the Gaussian before tanh, which depends on the deviation alone. (H: that of the
-    /// action)
-    pub gaussian_entropy: bool,
+    /// True if the entropy is that of the Gaussian before tanh, which depends on the deviation alone, so that it moves
+    /// no mean. Default: where the initial policy is good. (H: that of the action)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gaussian_entropy: Option<bool>,
     /// True if the actor follows the mean of the target networks, false if it follows the minimum of two critics or the
     /// mean of more. (H: false; M)
     pub slopes_of_targets: bool,
@@ -55,9 +57,10 @@ impl Default for SacConfig {
             actor_lr: 5e-5,
             polyak: 0.01,
             target_entropy: 0.0,
-            initial_temperature: 0.1,
+            initial_temperature: None,
             actor_starts: 256,
             actor_kl: 0.005,
+            gaussian_entropy: None,
             slopes_of_targets: true,
             common_slope: 0.1,
             actor_average: 0.2,
@@ -67,14 +70,11 @@ impl Default for SacConfig {
 }
 
 impl SacConfig {
-    /// Returns the settings of a training for the ports of a switch whose initial policy is good: no entropy may move
-    /// its means.
-    pub fn for_a_given_policy() -> SacConfig {
-        SacConfig {
-            gaussian_entropy: true,
-            initial_temperature: 0.003,
-            ..SacConfig::default()
-        }
+    /// Sets what depends on the initial policy, unless it is set: where that is good, no entropy may move its means.
+    pub fn settle(&mut self, is_good: bool) {
+        self.initial_temperature
+            .get_or_insert(if is_good { 0.003 } else { 0.1 });
+        self.gaussian_entropy.get_or_insert(is_good);
     }
 
     /// Returns the settings of the published code, for tasks with one agent.
@@ -87,21 +87,22 @@ impl SacConfig {
             temperature_lr: 1e-3,
             polyak: 0.005,
             target_entropy: -1.0,
-            initial_temperature: 1.0,
+            initial_temperature: Some(1.0),
             actor_starts: 0,
             actor_kl: 0.0,
-            gaussian_entropy: false,
+            gaussian_entropy: Some(false),
             slopes_of_targets: false,
             common_slope: 1.0,
             actor_average: 0.0,
         }
     }
 
-    /// Checks every setting's range, and that there are so many critics.
-    pub(super) fn validate_for(&self, critics: usize) -> Result<(), LearnerError> {
+    /// Checks every setting's range, and that there are so many critics. Returns the settings without open ones.
+    pub(super) fn ready_for(mut self, critics: usize) -> Result<SacConfig, LearnerError> {
         let (name, range) = ("critics", "the number of critics given");
+        self.settle(false);
         match self.critics == critics {
-            true => self.validate(),
+            true => self.validate().map(|()| self),
             false => Err(LearnerError::Setting { name, range }),
         }
     }
@@ -137,7 +138,7 @@ impl SacConfig {
             ),
             (
                 "initial_temperature",
-                positive(self.initial_temperature),
+                self.initial_temperature.is_none_or(positive),
                 size,
             ),
             (

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bufgym_eval::Entrant;
 use bufgym_models::DeviceChoice;
 use bufgym_models::checkpoint::load_actor;
 use bufgym_models::files::sha256;
@@ -59,12 +60,15 @@ fn small(out: &Path, rounds: u64) -> TrainConfig {
     config
 }
 
+const TUNED_DT: &str = "dt:alpha=90.4";
+
 fn on_this_machine(stop: &AtomicBool) -> Controls<'_> {
     Controls {
         stop,
         quiet: true,
         device: DeviceChoice::Cpu,
         cluster: None,
+        tuned_dt: |_| Some(Entrant::tuned(TUNED_DT.parse().expect("a policy"))),
     }
 }
 
@@ -215,15 +219,17 @@ fn a_run_folder_has_its_files() {
     read.out = config.out.clone();
     // Defaults that depend on other settings are written out.
     assert!(read.start.share.is_some() && read.start.step.is_some() && read.start.traces.is_some());
-    read.start = config.start.clone();
+    assert!(read.sac.initial_temperature.is_some() && read.sac.gaussian_entropy == Some(false));
+    (read.start, read.sac) = (config.start.clone(), config.sac.clone());
     assert_eq!(read, config);
+    assert!(summary.eval_command.contains(" --policy dt:tuned"));
     let evaluation = summary.evaluation.unwrap();
     let policies: Vec<&str> = evaluation
         .policies
         .iter()
         .map(|p| p.entry.policy.as_str())
         .collect();
-    for rule in ["dt", "edt", "st", "cs", "unlimited"] {
+    for rule in ["dt", "edt", "st", "cs", "unlimited", TUNED_DT] {
         assert!(policies.contains(&rule), "{policies:?}");
     }
     assert!(policies[0].starts_with("ndt:"));
