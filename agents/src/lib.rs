@@ -1,7 +1,6 @@
 //! Learning agents for the buffer-management environment.
 //!
 //! - [`sac`]: soft actor-critic, one file to be read from top to bottom, for any pair of networks.
-//! - [`sac`]: soft actor-critic, one file to be read from top to bottom, for any pair of networks.
 //! - [`ports`]: soft actor-critic for the ports of a switch.
 //! - [`plain`]: soft actor-critic for any task whose observation is a list of numbers.
 //! - [`ppo`]: proximal policy optimisation for the ports of a switch.

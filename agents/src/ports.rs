@@ -1,4 +1,16 @@
 //! Soft actor-critic for the ports of a switch: each is an agent, and all share their weights.
+//!
+//! Besides the differences in [`sac`](crate::sac), this differs from the paper:
+//!
+//! | difference | setting | reason and effect |
+//! |---|---|---|
+//! | The rewards of 16 decisions precede a value, without their entropy | `learner.n_step` | Most of what a decision changes comes later. With 8 or 32 results differ less than between seeds |
+//! | A port also gets a share of the other ports' rewards | `ports.share` | A high threshold harms others. With a share of 0.1 or 0.6 instead of 0.3 learning is slower at first (two seeds) |
+//! | Rewards are divided by a scale that is measured once | | Scenarios differ a hundredfold. Five seeds that measured it in 128 transitions came to 0.766 of Dynamic Threshold, five with 4,096 to 0.747 |
+//! | Ports without flows count nothing | | Two thirds of the ports are idle, and nothing depends on their actions |
+//! | Critics see senders and future arrivals | | Only training needs critics (Pinto et al. 2018). Not measured apart |
+//! | Critics have layer norm | | It bounds values outside the data (Ball et al. 2023). Not measured apart |
+//! | No gradient of the deviations enters the layers that means share | | Entropy would move the means: a good policy fell from 0.743 to 0.938 |
 
 use std::path::Path;
 
