@@ -16,7 +16,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 /// Shift of an action, whose range is 2 wide: two levels.
-const SHIFT: f32 = 0.5;
+pub(crate) const SHIFT: f32 = 0.5;
 
 /// Largest size of an action. Its ends have no value before tanh.
 const LARGEST_ACTION: f32 = 0.999;
@@ -133,24 +133,15 @@ impl Trial {
     }
 }
 
-/// Makes a pair at the turn of `first`, for every agent that decides in it, with the rewards times `scale`. Returns
-/// the agents with their pairs, and the number of decisions in both copies. The environment stays as it is.
+/// Makes a pair at the turn of `first`, for every agent that decides in it, with the rewards times `scale` and actions
+/// shifted by `shift`. Returns the agents with their pairs, and the number of decisions in both copies. The environment
+/// stays as it is.
 pub(crate) fn fork(
     env: &dyn MultiAgentEnv,
     first: usize,
     actor: &mut FastActor,
     scale: f32,
-    rng: &mut Xoshiro256PlusPlus,
-) -> Result<(Vec<(usize, Pair)>, u64), EnvError> {
-    shifted_by(SHIFT, env, first, actor, scale, rng)
-}
-
-fn shifted_by(
     shift: f32,
-    env: &dyn MultiAgentEnv,
-    first: usize,
-    actor: &mut FastActor,
-    scale: f32,
     rng: &mut Xoshiro256PlusPlus,
 ) -> Result<(Vec<(usize, Pair)>, u64), EnvError> {
     let agents = 0..env.agents();
@@ -231,7 +222,7 @@ mod tests {
         let before = env.observation(agent).to_vec();
         let make = |scale| {
             let mut rng = stream(1, "forks", 0);
-            fork(&env, agent, &mut actor(), scale, &mut rng).unwrap()
+            fork(&env, agent, &mut actor(), scale, SHIFT, &mut rng).unwrap()
         };
         let (pairs, decisions) = make(1.0);
         let [(of, pair)] = pairs.as_slice() else {
@@ -265,7 +256,7 @@ mod tests {
         let (env, agent) = begun(NetworkEnv::<OneSwitch>::new(options("ndt-16x1g", &[])).unwrap());
         let mut rng = stream(1, "forks", 0);
         let mut largest = |shift| {
-            let made = shifted_by(shift, &env, agent, &mut actor(), 1.0, &mut rng);
+            let made = fork(&env, agent, &mut actor(), 1.0, shift, &mut rng);
             let (pairs, _) = made.unwrap();
             let sizes = pairs[0].1.differences.iter().map(|of| of.abs());
             sizes.fold(0.0, f32::max)
@@ -279,7 +270,7 @@ mod tests {
         let options = options("leafspine-4x4", &["measure_ms=2", "query_rate=2000"]);
         let (env, agent) = begun(<NetworkEnv>::new(options).unwrap());
         let mut rng = stream(2, "forks", 0);
-        let (pairs, _) = fork(&env, agent, &mut actor(), 1.0, &mut rng).unwrap();
+        let (pairs, _) = fork(&env, agent, &mut actor(), 1.0, SHIFT, &mut rng).unwrap();
         assert!(pairs.len() > 1, "several switches decide");
         for (of, pair) in &pairs {
             let ports = env.action_space(*of).shape()[0];

@@ -16,7 +16,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
 use crate::exploration::Noise;
-use crate::forks::fork;
+use crate::forks::{SHIFT, fork};
 use crate::{Algorithm, TrainConfig};
 
 /// Largest action before atanh, which has no value at the ends of the range.
@@ -232,7 +232,7 @@ impl Worker {
                 && uniform(&mut self.forks) < self.fork_rate
             {
                 let (env, rng) = (self.env.as_ref(), &mut self.forks);
-                let (pairs, forked) = fork(env, agent, actor, self.scale, rng)?;
+                let (pairs, forked) = fork(env, agent, actor, self.scale, SHIFT, rng)?;
                 self.played.pairs.extend(pairs);
                 self.played.forked += forked;
             }

@@ -128,3 +128,19 @@ fn only_what_does_not_change_results_may_differ_at_a_resume() {
     let message = given.require_same(&stored).unwrap_err().to_string();
     assert!(message.contains("sac.batch_size"), "{message}");
 }
+
+/// Other settings of the learner must not change what a start from a rule needs, and given ones stay.
+#[test]
+fn a_start_from_a_rule_has_an_entropy_that_moves_no_mean() {
+    let settled = |text: &str| {
+        let mut config = read(text).unwrap();
+        config.settle();
+        (config.sac.gaussian_entropy, config.sac.initial_temperature)
+    };
+    let rule = "[start]\nfrom = 'rule'\n[sac]\nbatch_size = 64\n";
+    assert_eq!(settled(rule), (Some(true), Some(0.003)));
+    let given = format!("{rule}gaussian_entropy = false\n");
+    assert_eq!(settled(&given), (Some(false), Some(0.003)));
+    let random = "[sac]\nbatch_size = 64\n";
+    assert_eq!(settled(random), (Some(false), Some(0.1)));
+}
