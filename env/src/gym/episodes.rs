@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{EnvError, EpisodeStats, ResetOptions, TraceSequence};
 use crate::control::{ControlEnv, ControlOptions, ControlTopology, StopReason, action_level};
+use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::traffic::generate;
+use bufgym_sim::traffic::{TraceError, generate};
 
 /// Largest number of traces without a decision that one reset skips.
 const MAX_SKIPPED: u64 = 1_000;
@@ -112,15 +113,19 @@ impl<T: ControlTopology> Episodes<T> {
         Ok(decision.then_some(episode))
     }
 
-    /// Returns the next trace of the sequence that has a decision.
+    /// Returns the next trace of the sequence that has a decision. Those without flows have none.
     fn draw(&mut self) -> Result<Episode<T>, EnvError> {
         let period = self.options.traces.period();
         let limit = period.unwrap_or(MAX_SKIPPED).min(MAX_SKIPPED);
         for skipped in 0..limit {
             let index = self.options.traces.index(self.next);
             self.next += 1;
-            if let Some(episode) = self.begin(index, skipped)? {
-                return Ok(episode);
+            match self.begin(index, skipped) {
+                Ok(Some(episode)) => return Ok(episode),
+                Ok(None) => {}
+                Err(EnvError::Simulation(SimError::Trace(TraceError::NoFlows)))
+                    if skipped + 1 < limit => {}
+                Err(error) => return Err(error),
             }
         }
         Err(self.no_decision(limit))

@@ -53,6 +53,29 @@ fn play(env: &mut impl MultiAgentEnv, mut turn: Turn, seed: u64) -> Vec<(Turn, V
 }
 
 #[test]
+fn traces_without_flows_are_passed_over() {
+    let rare = ["query_rate=30", "load=0.001"];
+    let mut env = env(&rare);
+    let reset = |env: &mut NetworkEnv| env.reset(None, &PLAIN).map(|_| env.episodes.next);
+    let tried = [0; 3].map(|_| reset(&mut env).unwrap());
+    let scenario = Scenario::clone(&env.options().scenario);
+    let empty = |index| {
+        let seed = env.options().traces.trace_seed(index);
+        bufgym_sim::traffic::generate(&scenario, seed)
+            .flows
+            .is_empty()
+    };
+    assert!((0..tried[2]).any(empty));
+    // A sequence of nothing else says so.
+    let mut none = network(&["query_rate=0", "load=0.001"]);
+    none.traces.traces = Some(3);
+    let error = NetworkEnv::<LeafSpine>::new(none)
+        .unwrap()
+        .reset(None, &PLAIN);
+    assert!(error.unwrap_err().to_string().contains("no flows"));
+}
+
+#[test]
 fn every_switch_has_its_own_spaces() {
     let env = env(&[]);
     let ports = |agent: usize| env.action_space(agent).shape()[0];
