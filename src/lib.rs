@@ -1,7 +1,8 @@
 //! Learn, compare and export buffer-management policies for shared-memory switches.
 //!
 //! This crate is a facade: it gives the workspace's crates one name each. Dependencies point one way, so each
-//! crate is useful without those below it.
+//! crate is useful without those below it. Without the default feature `cli` it has no command line and needs no
+//! package of one.
 //!
 //! | module | content |
 //! |---|---|
@@ -40,8 +41,10 @@
 //! ```
 
 // The command line uses this crate by the same name as other programs.
+#[cfg(feature = "cli")]
 extern crate self as bufgym;
 
+#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
 #[cfg(feature = "onnx")]

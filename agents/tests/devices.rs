@@ -146,7 +146,7 @@ fn batch(actions: ActionSet) -> Batch {
 fn learner(actions: ActionSet, device: &Device) -> PortSac {
     let config = SacConfig {
         batch_size: ROWS,
-        actor_starts: 0,
+        actor_starts: Some(0),
         ..SacConfig::default()
     };
     let ports = PortsConfig {

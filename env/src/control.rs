@@ -32,8 +32,8 @@ pub use observation::{
     FEATURE_NAMES, FEATURES, HISTORY, INGRESS_FEATURE_NAMES, LOG_RANGE, Observation,
     ObservationScale,
 };
-pub use privileged::{OCCUPANCY_FEATURE, PRIVILEGED, PRIVILEGED_NAMES, SENDER_FEATURES};
-pub use record::{EARLY_RECORD_FORMAT, RECORD_FORMAT, RecordError};
+pub use privileged::{PRIVILEGED, PRIVILEGED_NAMES};
+pub use record::RecordError;
 pub use ways::ControlTopology;
 pub(crate) use ways::switch_id;
 

@@ -23,7 +23,7 @@ pub use data::{Cost, Headroom, Row, RowKind, RuleResult, TraceRow};
 pub use page::{render, write_into};
 pub use rules::standard_rules;
 pub use search::Plan;
-pub use verdict::{LEAST_GAIN, Verdict};
+pub use verdict::Verdict;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

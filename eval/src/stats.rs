@@ -7,9 +7,9 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 /// A trace is won if its ratio is below this. Most traces without drops have a ratio of exactly 1.
-pub const WON_BELOW: f64 = 0.999;
+pub(crate) const WON_BELOW: f64 = 0.999;
 /// A trace is lost if its ratio is above this. Between the two limits it is a tie.
-pub const LOST_ABOVE: f64 = 1.001;
+pub(crate) const LOST_ABOVE: f64 = 1.001;
 /// Bootstrap resamples behind every published interval.
 pub const RESAMPLES: usize = 10_000;
 
@@ -24,7 +24,7 @@ pub fn nearest_rank(sorted: &[f64], q: f64) -> Option<f64> {
 }
 
 /// Returns the nearest-rank percentiles 0, 0.5, …, 100 of ascending values; empty for an empty slice.
-pub fn half_percentiles(sorted: &[f64]) -> Vec<f64> {
+pub(crate) fn half_percentiles(sorted: &[f64]) -> Vec<f64> {
     let percentile = |half: u32| nearest_rank(sorted, f64::from(half) / 200.0);
     (0..=200).filter_map(percentile).collect()
 }
@@ -35,7 +35,7 @@ pub fn mean(values: &[f64]) -> Option<f64> {
 }
 
 /// Returns the geometric mean; `None` for an empty slice.
-pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+pub(crate) fn geometric_mean(values: &[f64]) -> Option<f64> {
     let logs: Vec<f64> = values.iter().copied().map(libm::log).collect();
     mean(&logs).map(libm::exp)
 }
@@ -49,7 +49,7 @@ pub fn variance(values: &[f64]) -> Option<f64> {
 
 /// Returns the mean of the finite values; `None` if there is none. A trace without a flow of some class has
 /// no finite value for that class.
-pub fn finite_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+pub(crate) fn finite_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let finite: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
     mean(&finite)
 }
@@ -67,7 +67,7 @@ pub struct Interval {
 
 impl Interval {
     /// Returns true if the whole interval is below 1: significantly better than the baseline.
-    pub fn is_below_one(&self) -> bool {
+    pub(crate) fn is_below_one(&self) -> bool {
         self.high < 1.0
     }
 
@@ -82,7 +82,7 @@ impl Interval {
     }
 
     /// Returns true if the whole interval is above 1: significantly worse than the baseline.
-    pub fn is_above_one(&self) -> bool {
+    pub(crate) fn is_above_one(&self) -> bool {
         self.low > 1.0
     }
 }
@@ -153,7 +153,7 @@ fn random_index(count: usize, rng: &mut Xoshiro256PlusPlus) -> usize {
 ///
 /// Resamples like [`bootstrap_mean`]; resamples in which `of` sums to zero have no ratio and are left out.
 /// `None` if the slices are empty or differ in length, if a value is not finite, or if `of` sums to zero.
-pub fn bootstrap_ratio_of_means(
+pub(crate) fn bootstrap_ratio_of_means(
     values: &[f64],
     of: &[f64],
     resamples: usize,
@@ -196,7 +196,7 @@ const LARGEST_FACTOR: f64 = 1e3;
 /// Equal values, both zero or both not a number, count as 1. Ratios are limited to a factor of 1,000 either
 /// way, which also stands for a value that is zero or not a number on one side only. Resamples like
 /// [`bootstrap_mean`]. `None` if the slices are empty or differ in length.
-pub fn bootstrap_geometric_ratio(
+pub(crate) fn bootstrap_geometric_ratio(
     values: &[f64],
     of: &[f64],
     resamples: usize,
@@ -260,7 +260,7 @@ impl Tally {
     }
 
     /// Returns the share of won traces among those that are not ties; `None` if all are ties.
-    pub fn share_won(&self) -> Option<f64> {
+    pub(crate) fn share_won(&self) -> Option<f64> {
         let decided = self.won + self.lost;
         (decided > 0).then(|| self.won as f64 / decided as f64)
     }

@@ -13,7 +13,7 @@ use crate::stats::{self, Interval, Tally};
 
 /// Fills in the ratio of every result to the result of DT (α = 1) on the same trace. It stays `None` if
 /// the policy or DT failed the trace.
-pub fn fill_ratios(results: &mut [TraceResult]) {
+pub(crate) fn fill_ratios(results: &mut [TraceResult]) {
     let baseline: BTreeMap<u64, AllFlows> = results
         .iter()
         .filter(|result| result.policy == BASELINE && result.failure.is_none())
@@ -55,7 +55,7 @@ fn results_of<'a>(results: &'a [TraceResult], policy: &str) -> Vec<&'a TraceResu
 ///
 /// `results` must have their ratios filled by [`fill_ratios`]. Intervals come from `resamples`
 /// bootstrap resamples seeded by `seed`; every policy gets the same resamples of traces.
-pub fn summarise(
+pub(crate) fn summarise(
     entries: &[Entry],
     results: &[TraceResult],
     resamples: usize,

@@ -13,7 +13,7 @@ use crate::metric::{
 use crate::{label, summary};
 
 /// Returns the evaluation with its first two policies as seeds of one training.
-pub fn with_two_seeds(mut evaluation: Evaluation, task: &str) -> Evaluation {
+pub(crate) fn with_two_seeds(mut evaluation: Evaluation, task: &str) -> Evaluation {
     let policies = evaluation.policies.iter();
     let mut entries: Vec<Entry> = policies.map(|policy| policy.entry.clone()).collect();
     for (entry, seed) in entries.iter_mut().take(2).zip([4, 5]) {
@@ -93,7 +93,7 @@ fn result(policy: &str, trace: u64, mean: f64) -> TraceResult {
 }
 
 /// Builds results with the given mean FCTs per policy and trace; NaN makes a trace fail.
-pub fn from_means(policies: &[(&str, &[f64])]) -> (Vec<Entry>, Vec<TraceResult>) {
+pub(crate) fn from_means(policies: &[(&str, &[f64])]) -> (Vec<Entry>, Vec<TraceResult>) {
     let mut entries: Vec<Entry> = policies.iter().map(|(policy, _)| entry(policy)).collect();
     label::fill(&mut entries);
     let results = policies.iter().flat_map(|(policy, means)| {
@@ -107,7 +107,7 @@ pub fn from_means(policies: &[(&str, &[f64])]) -> (Vec<Entry>, Vec<TraceResult>)
 
 /// Returns the evaluation with lossless packets: every trace has a pause of 2 ms for every millisecond of
 /// mean FCT.
-pub fn with_pauses(mut evaluation: Evaluation) -> Evaluation {
+pub(crate) fn with_pauses(mut evaluation: Evaluation) -> Evaluation {
     for result in &mut evaluation.results {
         let mean = result.all_flows.mean_fct_ms;
         result.lossless = LosslessMetrics {

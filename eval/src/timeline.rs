@@ -24,7 +24,7 @@ const MAX_ROWS: u64 = 2_000_000;
 ///
 /// # Errors
 /// Fails if a policy does not fit the scenario.
-pub fn of_busiest_trace(
+pub(crate) fn of_busiest_trace(
     scenario: &Scenario,
     entrants: &[Entrant],
     traces: &[NumberedTrace],

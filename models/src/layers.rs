@@ -11,7 +11,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::noise::uniform;
 
 /// `count` numbers uniform in `±1/√fan_in`, PyTorch's default for linear and convolution layers.
-pub fn uniform_fan_in(count: usize, fan_in: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<f32> {
+pub(crate) fn uniform_fan_in(
+    count: usize,
+    fan_in: usize,
+    rng: &mut Xoshiro256PlusPlus,
+) -> Vec<f32> {
     let bound = 1.0 / (fan_in as f32).sqrt();
     (0..count)
         .map(|_| bound * (2.0 * uniform(rng) - 1.0))
@@ -23,7 +27,7 @@ pub fn uniform_fan_in(count: usize, fan_in: usize, rng: &mut Xoshiro256PlusPlus)
 ///
 /// # Panics
 /// When the lengths do not fit.
-pub fn linear_from(weight: Vec<f32>, bias: Vec<f32>, device: &Device) -> Linear {
+pub(crate) fn linear_from(weight: Vec<f32>, bias: Vec<f32>, device: &Device) -> Linear {
     let outputs = bias.len();
     let inputs = weight.len() / outputs;
     Linear {
@@ -57,7 +61,7 @@ pub fn matrix(
 }
 
 /// `own` of `[batch * ports, width]` plus `shared` of `[batch, width]`, repeated for each port.
-pub fn add_to_each_port(own: Tensor<2>, shared: Tensor<2>) -> Tensor<2> {
+pub(crate) fn add_to_each_port(own: Tensor<2>, shared: Tensor<2>) -> Tensor<2> {
     let [batch, width] = shared.dims();
     let [rows, _] = own.dims();
     let sum = own.reshape([batch, rows / batch, width]) + shared.reshape([batch, 1, width]);
@@ -65,7 +69,7 @@ pub fn add_to_each_port(own: Tensor<2>, shared: Tensor<2>) -> Tensor<2> {
 }
 
 /// The mean over ports: `[batch * ports, width] → [batch, width]`.
-pub fn mean_over_ports(rows: Tensor<2>, batch: usize) -> Tensor<2> {
+pub(crate) fn mean_over_ports(rows: Tensor<2>, batch: usize) -> Tensor<2> {
     let [count, width] = rows.dims();
     rows.reshape([batch, count / batch, width])
         .mean_dim(1)
@@ -73,7 +77,7 @@ pub fn mean_over_ports(rows: Tensor<2>, batch: usize) -> Tensor<2> {
 }
 
 /// The maximum over ports: `[batch * ports, width] → [batch, width]`.
-pub fn max_over_ports(rows: Tensor<2>, batch: usize) -> Tensor<2> {
+pub(crate) fn max_over_ports(rows: Tensor<2>, batch: usize) -> Tensor<2> {
     let [count, width] = rows.dims();
     rows.reshape([batch, count / batch, width])
         .max_dim(1)

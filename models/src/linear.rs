@@ -68,7 +68,7 @@ pub const LINEAR_FEATURES: [&str; LINEAR] = [
 ];
 
 /// A port counts as active above this share of the buffer.
-pub const ACTIVE_QUEUE: f64 = 0.02;
+pub(crate) const ACTIVE_QUEUE: f64 = 0.02;
 
 /// Indices of features in a step of the observation.
 const QUEUE: usize = 0;
@@ -145,7 +145,7 @@ impl LinearRule {
 
     /// The rule that sets the α of ingress queues too, with these weights.
     #[must_use]
-    pub fn with_ingress(self, ingress: LinearWeights) -> LinearRule {
+    pub(crate) fn with_ingress(self, ingress: LinearWeights) -> LinearRule {
         LinearRule {
             actions: ActionSet::AlphaIngress,
             second: Some(ingress),

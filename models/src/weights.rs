@@ -31,7 +31,7 @@ pub const EMBEDDING: usize = 64;
 pub const HIDDEN: usize = 32;
 /// Range of the logarithm of the standard deviation, softly clamped. Above 2 the tanh saturates; at
 /// -5 the standard deviation is a thirtieth of a level's cell.
-pub const LOG_STD_RANGE: [f32; 2] = [-5.0, 2.0];
+pub(crate) const LOG_STD_RANGE: [f32; 2] = [-5.0, 2.0];
 
 /// Softly clamps `x` to [`LOG_STD_RANGE`]: nearly `x` inside, and never quite one of the ends (Chua
 /// et al. 2018, PETS, appendix A.1). A hard clamp has no gradient outside of the range, so a policy
@@ -78,7 +78,7 @@ pub mod tensor {
     /// The weights of the head for the mean.
     pub const MEAN: [usize; 2] = [6, 8];
     /// The weights of the head for the logarithm of the standard deviation.
-    pub const LOG_STD: [usize; 2] = [10, 12];
+    pub(crate) const LOG_STD: [usize; 2] = [10, 12];
 }
 
 /// Returns true if a tensor has a row for each output: the last layer of a head, or its bias.

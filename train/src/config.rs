@@ -418,7 +418,7 @@ impl Default for LearnerConfig {
         Self {
             updates_per_round: 32,
             replay_capacity: 60_000,
-            n_step: 16,
+            n_step: 8,
         }
     }
 }

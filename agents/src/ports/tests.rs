@@ -18,7 +18,7 @@ fn small() -> SacConfig {
         polyak: 0.02,
         initial_temperature: Some(0.1),
         target_entropy: -0.5,
-        actor_starts: 20,
+        actor_starts: Some(20),
         actor_kl: 0.0,
         ..SacConfig::default()
     }
@@ -262,7 +262,7 @@ fn a_saved_learner_continues_bit_for_bit_and_threads_change_nothing() {
     for actions in ActionSet::ALL {
         let config = SacConfig {
             critics: 3,
-            actor_starts: 3,
+            actor_starts: Some(3),
             actor_kl: 0.01,
             ..small()
         };
@@ -296,7 +296,7 @@ fn the_same_seed_gives_the_same_weights_and_another_does_not() {
     let train = |actions, seed| {
         let mut sac = learner(
             SacConfig {
-                actor_starts: 0,
+                actor_starts: Some(0),
                 ..small()
             },
             actions,
@@ -319,7 +319,7 @@ fn the_same_seed_gives_the_same_weights_and_another_does_not() {
 fn idle_ports_teach_nothing() {
     let train = |changed: usize| {
         let config = SacConfig {
-            actor_starts: 0,
+            actor_starts: Some(0),
             ..small()
         };
         let ports = PortsConfig {
@@ -404,7 +404,7 @@ fn pairs_of_forks_are_enough_to_learn_from() {
 #[test]
 fn a_policy_does_not_fall_where_no_action_matters() {
     let config = SacConfig {
-        actor_starts: 0,
+        actor_starts: Some(0),
         critic_lr: 1e-12,
         gaussian_entropy: Some(true),
         ..small()
@@ -443,7 +443,7 @@ fn given_weights_act_the_same_after_the_scales_are_known() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(9);
     let weights = ActorWeights::random_for(ActionSet::Alpha, &mut rng);
     let config = SacConfig {
-        actor_starts: 1_000,
+        actor_starts: Some(1_000),
         ..small()
     };
     let mut sac = learner(config, ActionSet::Alpha, 1);

@@ -27,8 +27,9 @@ pub struct SacConfig {
     /// Temperature at the start. Default: 0.1, or 0.003 where the initial policy is good. (C: 1)
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_temperature: Option<f64>,
-    /// Updates before the actor's first step. (H: 0)
-    pub actor_starts: u64,
+    /// Updates before the actor's first step. Default: 0, or 256 where the initial policy is good. (H: 0)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor_starts: Option<u64>,
     /// Largest divergence of the policy's means over 32 steps, in nats per agent. Adam's step size falls while the
     /// divergence is larger. 0: no limit. (H: none; M)
     pub actor_kl: f64,
@@ -58,7 +59,7 @@ impl Default for SacConfig {
             polyak: 0.01,
             target_entropy: 0.0,
             initial_temperature: None,
-            actor_starts: 256,
+            actor_starts: None,
             actor_kl: 0.005,
             gaussian_entropy: None,
             slopes_of_targets: true,
@@ -70,11 +71,14 @@ impl Default for SacConfig {
 }
 
 impl SacConfig {
-    /// Sets what depends on the initial policy, unless it is set: where that is good, no entropy may move its means.
+    /// Sets what depends on the initial policy, unless it is set: where that is good, neither entropy nor critics that
+    /// know nothing may move its means.
     pub fn settle(&mut self, is_good: bool) {
         self.initial_temperature
             .get_or_insert(if is_good { 0.003 } else { 0.1 });
         self.gaussian_entropy.get_or_insert(is_good);
+        self.actor_starts
+            .get_or_insert(if is_good { 256 } else { 0 });
     }
 
     /// Returns the settings of the published code, for tasks with one agent.
@@ -88,7 +92,7 @@ impl SacConfig {
             polyak: 0.005,
             target_entropy: -1.0,
             initial_temperature: Some(1.0),
-            actor_starts: 0,
+            actor_starts: Some(0),
             actor_kl: 0.0,
             gaussian_entropy: Some(false),
             slopes_of_targets: false,
@@ -143,7 +147,8 @@ impl SacConfig {
             ),
             (
                 "actor_starts",
-                self.actor_starts <= 1_000_000_000_000_000,
+                self.actor_starts
+                    .is_none_or(|updates| updates <= 1_000_000_000_000_000),
                 "at most 10^15",
             ),
             (

@@ -79,7 +79,7 @@ const NAME: Setting = Setting {
 };
 
 /// Largest size of a flow, bytes: 1 TB.
-pub const MAX_FLOW_BYTES: u64 = 1_000_000_000_000;
+pub(crate) const MAX_FLOW_BYTES: u64 = 1_000_000_000_000;
 
 /// Largest congestion window, bytes: 2 GiB. Windows are counted in 32 bits, and sums of two must fit.
 pub(crate) const MAX_WINDOW: u32 = u32::MAX / 2;
@@ -263,14 +263,6 @@ impl Scenario {
     /// Every preset, the default first.
     pub fn presets() -> &'static [Preset] {
         PRESETS
-    }
-
-    /// Name and one-line description of every preset, the default first.
-    pub fn scenario_listing() -> Vec<(&'static str, &'static str)> {
-        PRESETS
-            .iter()
-            .map(|preset| (preset.name, preset.summary))
-            .collect()
     }
 
     /// A preset by its name, or else a TOML file by its path; validated.

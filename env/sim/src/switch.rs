@@ -34,7 +34,7 @@ pub use open_loop::{Fate, OpenLoop};
 pub use policy::{
     AnyPolicy, Definition, Loss, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict, View,
 };
-pub use spec::{LABELS, PolicyParseError, PolicySpec};
+pub use spec::{PolicyParseError, PolicySpec};
 
 use aqm::QueueManagement;
 use ecn::{ArrivalMarking, Marker, Marking};

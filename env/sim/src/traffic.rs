@@ -64,12 +64,12 @@ impl Trace {
     /// Latest start of a flow, nanoseconds: eleven days.
     pub const MAX_START_NS: u64 = 1_000_000_000_000_000;
     /// Most flows of a trace.
-    pub const MAX_FLOWS: usize = 10_000_000;
+    pub(crate) const MAX_FLOWS: usize = 10_000_000;
     /// Kind of the flows in files that do not give kinds.
     pub const DEFAULT_KIND: &'static str = "flow";
 
     /// Kind of the flows of the second class, which may have a transport and a queue of their own.
-    pub const SECOND_KIND: &'static str = "second";
+    pub(crate) const SECOND_KIND: &'static str = "second";
     /// Number of the kind [`SECOND_KIND`](Trace::SECOND_KIND) in generated traces.
     pub const SECOND: u16 = 2;
 

@@ -69,7 +69,7 @@ impl Generator {
         "poisson-bursts",
     ];
     /// The names of the generators that have a schedule of the proof.
-    pub const SCRIPTED: &'static str = "thm1|thm2|thm3|thm6|thm7|followlqd-lower-bound";
+    pub(crate) const SCRIPTED: &'static str = "thm1|thm2|thm3|thm6|thm7|followlqd-lower-bound";
 
     /// Returns the name of the generator, as it is read.
     pub fn name(self) -> &'static str {

@@ -49,7 +49,7 @@ pub use error::SlottedError;
 pub use generate::{Generator, GeneratorOptions};
 pub use queues::{Arrival, Counts, Packets, Queues, Storage, Victim};
 pub use run::{Fate, NoObserver, Observer, Outcome, run};
-pub use spec::{ORACLE_STREAM, PolicySpec};
+pub use spec::PolicySpec;
 pub use switch::{Order, Switch};
 
 /// The README's examples, which are tested with those of the documentation.

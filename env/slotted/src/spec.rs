@@ -14,7 +14,7 @@ use super::policy::{
 use super::{Arrivals, Counts, Kind, NoObserver, Outcome, Packets, SlottedError, Switch, opt, run};
 
 /// Name of the random stream that decides which predictions are inverted.
-pub const ORACLE_STREAM: &str = "slotted oracle";
+pub(crate) const ORACLE_STREAM: &str = "slotted oracle";
 
 /// A policy of the slotted model and its parameters, written `name` or `name:key=value,key=value`.
 #[derive(Clone, Copy, PartialEq, Debug)]

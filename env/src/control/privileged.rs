@@ -12,13 +12,6 @@ use bufgym_sim::switch::SharedBuffer;
 use bufgym_sim::units::Time;
 use bufgym_util::convert::single;
 
-/// Number of leading privileged features that describe senders and buffer. The others describe the
-/// future.
-pub const SENDER_FEATURES: usize = 12;
-
-/// Index of the feature that is the buffer's occupancy, Q/B; it is the same for every port.
-pub const OCCUPANCY_FEATURE: usize = 10;
-
 /// Privileged features per port.
 pub const PRIVILEGED: usize = 22;
 

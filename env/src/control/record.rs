@@ -15,10 +15,10 @@ use bufgym_sim::switch::{
 use bufgym_sim::units::Time;
 
 /// First line of a record: the format and its version.
-pub const RECORD_FORMAT: &str = "bufgym-control-record,1";
+pub(crate) const RECORD_FORMAT: &str = "bufgym-control-record,1";
 
 /// First line of a record whose decisions set early drop in addition to α.
-pub const EARLY_RECORD_FORMAT: &str = "bufgym-control-record,2";
+pub(crate) const EARLY_RECORD_FORMAT: &str = "bufgym-control-record,2";
 
 /// The reason why a run was not recorded.
 #[derive(Debug, thiserror::Error)]

@@ -175,7 +175,7 @@ impl Drop for Staging {
 ///
 /// # Errors
 /// Those of the file system.
-pub fn remove_partial(target: &Path) -> io::Result<()> {
+pub(crate) fn remove_partial(target: &Path) -> io::Result<()> {
     // Paths that cannot be read or are no folders are skipped.
     let folders = [ground(target), target].map(fs::read_dir);
     for entry in folders.into_iter().flatten().flatten() {

@@ -33,7 +33,7 @@ struct Row<'a> {
 ///
 /// # Errors
 /// Fails if the drawing library refuses the figure.
-pub fn overview(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
+pub(crate) fn overview(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
     let (rows, left_out) = rows(evaluation);
     if rows.is_empty() {
         return Ok(None);

@@ -43,7 +43,7 @@ fn steps(points: &[(f64, f64)], rise: f64) -> Vec<(f64, f64)> {
 }
 
 /// Draws the distribution of the mean FCT per trace (Fig. 8a).
-pub fn mean_fct_cdf(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
+pub(crate) fn mean_fct_cdf(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
     let mut curves = curves(
         evaluation,
         |r| r.all_flows.mean_fct_ms,
@@ -77,7 +77,7 @@ pub fn mean_fct_cdf(evaluation: &Evaluation) -> Result<Option<Figure>, FigureErr
 }
 
 /// Draws the ratio of mean FCTs to DT per trace, sorted (Fig. 8b).
-pub fn mean_ratio(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
+pub(crate) fn mean_ratio(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
     sorted_ratios(
         evaluation,
         "ratio-mean-fct",
@@ -88,7 +88,7 @@ pub fn mean_ratio(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError
 }
 
 /// Draws the ratio of 99th percentiles to DT per trace, sorted (Fig. 8c).
-pub fn tail_ratio(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
+pub(crate) fn tail_ratio(evaluation: &Evaluation) -> Result<Option<Figure>, FigureError> {
     sorted_ratios(
         evaluation,
         "ratio-p99-fct",

@@ -12,7 +12,7 @@ use crate::format;
 /// Height of a panel.
 const PANEL: u32 = 150;
 /// Height of the axis of time.
-pub const FOOT: u32 = 44;
+pub(crate) const FOOT: u32 = 44;
 /// Width to the left of a panel, for its labels and their description.
 const LEFT: u32 = 58;
 /// Width to the right of a panel.
@@ -48,7 +48,7 @@ pub fn stack(
 
 /// Returns the range of an axis of time. The library adds up its ticks, and rounding can move the last one
 /// beyond the end; so the axis is longer by an invisible amount.
-pub fn time_axis(from_ms: f64, to_ms: f64) -> Range<f64> {
+pub(crate) fn time_axis(from_ms: f64, to_ms: f64) -> Range<f64> {
     from_ms..to_ms + (to_ms - from_ms) * 1e-6
 }
 

@@ -32,12 +32,12 @@ impl Curve {
 }
 
 /// Returns the least and the greatest horizontal position of the curves; `None` without points.
-pub fn extent_x(curves: &[Curve]) -> Option<(f64, f64)> {
+pub(crate) fn extent_x(curves: &[Curve]) -> Option<(f64, f64)> {
     style::extent(curves.iter().flat_map(|curve| &curve.points).map(|p| p.0))
 }
 
 /// Returns the least and the greatest vertical position of the curves; `None` without points.
-pub fn extent_y(curves: &[Curve]) -> Option<(f64, f64)> {
+pub(crate) fn extent_y(curves: &[Curve]) -> Option<(f64, f64)> {
     style::extent(curves.iter().flat_map(|curve| &curve.points).map(|p| p.1))
 }
 

@@ -17,7 +17,7 @@ pub const WIDTH: u32 = 480;
 /// Type size of labels. The library draws text at four fifths of it.
 pub const TYPE: u32 = 16;
 /// Estimated width of a character at [`TYPE`]: SVG cannot measure text before it is drawn.
-pub const CHARACTER: f64 = 7.8;
+pub(crate) const CHARACTER: f64 = 7.8;
 const LEGEND_LINE: i32 = 22;
 
 /// Colour of text and axes, which becomes `currentColor`.
@@ -52,7 +52,7 @@ pub struct Stroke {
 
 /// Returns the stroke of a policy, the same in every figure. So that colour is not the only difference,
 /// learned policies are thicker, the baseline is in ink and the reference is dashed.
-pub fn stroke(policy: &str, role: Role, index: usize) -> Stroke {
+pub(crate) fn stroke(policy: &str, role: Role, index: usize) -> Stroke {
     let solid = |colour, width| Stroke {
         colour,
         width,
@@ -182,7 +182,7 @@ fn broken(name: &str, most: usize) -> Vec<String> {
 }
 
 /// Returns the height of the legend in pixels.
-pub fn legend_height(keys: &[Key]) -> u32 {
+pub(crate) fn legend_height(keys: &[Key]) -> u32 {
     line_top(places(keys).1).cast_unsigned() + 6
 }
 

@@ -145,7 +145,10 @@ fn bar(
 }
 
 /// Returns runs of consecutive bins whose threshold lies within the panel.
-pub fn visible_runs(thresholds: impl Iterator<Item = f64>, top: f64) -> Vec<Vec<(usize, f64)>> {
+pub(crate) fn visible_runs(
+    thresholds: impl Iterator<Item = f64>,
+    top: f64,
+) -> Vec<Vec<(usize, f64)>> {
     let mut runs: Vec<Vec<(usize, f64)>> = Vec::new();
     let mut open = false;
     for (bin, threshold) in thresholds.enumerate() {

@@ -7,7 +7,7 @@ use crate::format;
 use crate::stats::Interval;
 
 /// The least gain over the best single rule that counts, as a share of its mean FCT.
-pub const LEAST_GAIN: f64 = 0.01;
+pub(crate) const LEAST_GAIN: f64 = 0.01;
 
 /// The verdict on whether a gain over the best single rule is possible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

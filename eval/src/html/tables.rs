@@ -251,7 +251,7 @@ fn best_and_worst(policy: &PolicySummary) -> String {
 }
 
 /// Renders FCT percentiles and slowdowns by class.
-pub fn completion_times(evaluation: &Evaluation) -> Markup {
+pub(crate) fn completion_times(evaluation: &Evaluation) -> Markup {
     let (times, slowdown) = AllFlows::COLUMNS.split_at(4);
     let columns: Vec<Column> = of_group(times, |p| &p.all_flows)
         .chain(of_group(FlowClasses::COLUMNS, |p| &p.flow_classes))
@@ -447,7 +447,7 @@ pub fn seeds(evaluation: &Evaluation) -> Markup {
 
 /// Renders traces whose flows start one by one and traces whose flows start in groups; nothing if all traces
 /// are alike.
-pub fn by_arrivals(evaluation: &Evaluation) -> Markup {
+pub(crate) fn by_arrivals(evaluation: &Evaluation) -> Markup {
     let Some(first) = evaluation.policies.first() else {
         return html! {};
     };

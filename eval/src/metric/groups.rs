@@ -197,7 +197,7 @@ impl PairedObjectives {
     /// Returns the ratio of an objective's metric, below 1 if the policy is better. Returns `None` for mean
     /// FCT, which comparisons have separately, and for slowdowns, which have
     /// [their own ratios](super::SlowdownRatios).
-    pub fn of_metric(&self, metric: Metric) -> Option<Interval> {
+    pub(crate) fn of_metric(&self, metric: Metric) -> Option<Interval> {
         match metric {
             Metric::MeanFct
             | Metric::MeanSlowdown

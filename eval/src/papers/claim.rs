@@ -210,7 +210,7 @@ impl Claim {
 
     /// Sets a remark.
     #[must_use]
-    pub fn remarked(self, remark: impl Into<String>) -> Claim {
+    pub(crate) fn remarked(self, remark: impl Into<String>) -> Claim {
         Claim {
             remark: remark.into(),
             ..self
@@ -225,7 +225,7 @@ impl Claim {
 
     /// Marks the claim as left out, for a reason.
     #[must_use]
-    pub fn not_run(self, reason: Option<String>) -> Claim {
+    pub(crate) fn not_run(self, reason: Option<String>) -> Claim {
         let reason = reason.map(|reason| format!("not run: {reason}"));
         Claim { reason, ..self }
     }
@@ -265,7 +265,7 @@ impl Claim {
     }
 
     /// Returns true if both are the same claim of the paper, whatever was measured.
-    pub fn is_same(&self, other: &Claim) -> bool {
+    pub(crate) fn is_same(&self, other: &Claim) -> bool {
         let key = |claim: &Claim| {
             let Claim {
                 figure,

@@ -4,7 +4,7 @@ mod facts;
 mod options;
 
 pub(crate) use facts::facts;
-pub use options::OPTIONS;
+pub(crate) use options::OPTIONS;
 
 use std::time::Instant;
 
@@ -84,7 +84,7 @@ impl FabricConfig {
 }
 
 /// Formats a number of seeds in words.
-pub fn in_words(seeds: u64) -> String {
+pub(crate) fn in_words(seeds: u64) -> String {
     match seeds {
         1 => "one seed".to_owned(),
         seeds => format!("{seeds} seeds"),

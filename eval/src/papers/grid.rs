@@ -400,7 +400,7 @@ impl Grid {
 
     /// Returns given results as if they had been simulated, for tests.
     #[cfg(test)]
-    pub fn made_up(results: impl IntoIterator<Item = (Cell, Vec<Measured>)>) -> Grid {
+    pub(crate) fn made_up(results: impl IntoIterator<Item = (Cell, Vec<Measured>)>) -> Grid {
         let mut grid = Grid::default();
         for (number, (cell, measured)) in results.into_iter().enumerate() {
             grid.keys.insert(cell, Ok(number.to_string()));

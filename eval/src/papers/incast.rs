@@ -50,7 +50,7 @@ impl fmt::Display for Regime {
 
 /// Returns the time to send all answers of the trace's largest query over the line to its client,
 /// milliseconds. This is the FCT of its last flow if nothing is lost. `None` without queries.
-pub fn floor_ms(scenario: &Scenario, trace: &Trace) -> Option<f64> {
+pub(crate) fn floor_ms(scenario: &Scenario, trace: &Trace) -> Option<f64> {
     let mut queries: BTreeMap<i64, u64> = BTreeMap::new();
     for flow in trace.flows.iter().filter(|flow| flow.query >= 0) {
         *queries.entry(flow.query).or_default() += wire_bytes(scenario, flow);
@@ -66,7 +66,7 @@ pub fn floor_ms(scenario: &Scenario, trace: &Trace) -> Option<f64> {
 
 /// Returns the same time as [`floor_ms`] for answers in a network, milliseconds. There the longest round trip
 /// passes before the line is busy without a pause.
-pub fn largest_query_ms<'a>(
+pub(crate) fn largest_query_ms<'a>(
     scenario: &Scenario,
     answers: impl Iterator<Item = &'a FlowSpec>,
 ) -> Option<f64> {
@@ -81,7 +81,7 @@ pub fn largest_query_ms<'a>(
 
 /// Returns the number of in-cast flows that took longer than `timeout_ms` or did not finish, and the number
 /// of all.
-pub fn beyond_with_unfinished<'a>(
+pub(crate) fn beyond_with_unfinished<'a>(
     records: impl Iterator<Item = &'a FlowRecord>,
     timeout_ms: f64,
 ) -> (u64, u64) {

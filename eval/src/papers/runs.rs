@@ -119,7 +119,7 @@ impl<'a> Work<'a> {
 ///
 /// # Errors
 /// Fails if the scenario is invalid.
-pub fn test_traces(
+pub(crate) fn test_traces(
     scenario: &Scenario,
     (seed, seeds): (u64, u64),
     count: u64,
@@ -197,7 +197,7 @@ pub const ALPHAS: [&str; 11] = [
 ///
 /// # Errors
 /// Fails if the scenario is invalid.
-pub fn best_static(
+pub(crate) fn best_static(
     work: &Work,
     scenario: &Scenario,
     seed: u64,
@@ -224,7 +224,7 @@ pub fn best_static(
 }
 
 /// Returns the number of simulations behind [`best_static`].
-pub fn best_static_runs(count: u64) -> usize {
+pub(crate) fn best_static_runs(count: u64) -> usize {
     bufgym_util::convert::index(count) * ALPHAS.len()
 }
 
@@ -252,7 +252,7 @@ impl Quantity for MeanFct {
 ///
 /// # Errors
 /// Fails if a policy does not fit the scenario, or if other machines fail.
-pub fn mean_fcts(
+pub(crate) fn mean_fcts(
     work: &Work,
     scenario: &Scenario,
     entrants: &[Entrant],
@@ -264,7 +264,7 @@ pub fn mean_fcts(
 }
 
 /// Returns the mean FCT in milliseconds; infinity if a flow did not finish.
-pub fn mean_fct(outcome: &Outcome) -> f64 {
+pub(crate) fn mean_fct(outcome: &Outcome) -> f64 {
     let summary = &outcome.summary;
     match summary.completed == summary.flows {
         true => summary.mean_fct_ms,

@@ -12,9 +12,9 @@ use super::grid::{Cell, Grid, Measured, Plan};
 use super::incast::Regime;
 use crate::stats::Spread;
 
-pub use drawing::stroke;
+pub(crate) use drawing::stroke;
 pub use metric::Metric;
-pub use reduced::{largest_reduction, on_a_par, reduced, reduction_of};
+pub(crate) use reduced::{largest_reduction, on_a_par, reduced, reduction_of};
 pub use tabled::{Tabled, TabledRow};
 
 /// Settings and policy of a series at a point.
@@ -46,7 +46,7 @@ impl Point {
 
     /// Sets another position in the drawing.
     #[must_use]
-    pub fn drawn_at(self, place: f64) -> Point {
+    pub(crate) fn drawn_at(self, place: f64) -> Point {
         Point { place, ..self }
     }
 }
@@ -87,7 +87,7 @@ impl Series {
 
     /// Marks the series as not in the paper.
     #[must_use]
-    pub fn as_addition(self) -> Series {
+    pub(crate) fn as_addition(self) -> Series {
         Series {
             added: true,
             ..self
@@ -131,7 +131,7 @@ impl Sweep {
     }
 
     /// Plans the simulations of some points.
-    pub fn want_at(&self, plan: &mut Plan, keep: impl Fn(&Point) -> bool) {
+    pub(crate) fn want_at(&self, plan: &mut Plan, keep: impl Fn(&Point) -> bool) {
         for series in &self.series {
             for point in self.points.iter().filter(|point| keep(point)) {
                 plan.want(&self.cell(series, point), self.seeds);
@@ -270,7 +270,7 @@ impl<'a> Swept<'a> {
 
     /// Returns the number of lost lossless packets in all simulations of the figure; `None` if none has
     /// lossless packets.
-    pub fn lossless_drops(&self) -> Option<u64> {
+    pub(crate) fn lossless_drops(&self) -> Option<u64> {
         let lossless = self.all().filter_map(|measured| measured.lossless.as_ref());
         let drops = lossless.map(|lossless| lossless.drops);
         drops.reduce(|sum, drops| sum + drops)

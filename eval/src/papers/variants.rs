@@ -49,7 +49,7 @@ pub const NS3: Variant = Variant {
 };
 
 /// The senders of Linux, which runs on the testbed's hosts.
-pub const LINUX: Variant = Variant {
+pub(crate) const LINUX: Variant = Variant {
     name: "the senders of Linux",
     settings: &[
         "transport=linux",
@@ -63,13 +63,13 @@ pub const LINUX: Variant = Variant {
 };
 
 /// A short minimum RTO, because the paper does not give it.
-pub const SHORT_RTO: Variant = Variant {
+pub(crate) const SHORT_RTO: Variant = Variant {
     name: "a minimum RTO of 10 ms",
     settings: &["min_rto_us=10000"],
 };
 
 /// The minimum RTO that is the default of ns-3.
-pub const LONG_RTO: Variant = Variant {
+pub(crate) const LONG_RTO: Variant = Variant {
     name: "a minimum RTO of 1 s",
     settings: &["min_rto_us=1000000"],
 };

@@ -141,7 +141,7 @@ pub fn ascending(values: &[Option<f64>]) -> Option<bool> {
 }
 
 /// Does the same as [`same_order`], but only for the pairs with the one at `place`.
-pub fn order_with(pairs: &[(f64, f64)], place: usize) -> Option<bool> {
+pub(crate) fn order_with(pairs: &[(f64, f64)], place: usize) -> Option<bool> {
     let own = *pairs.get(place)?;
     let others = pairs
         .iter()
@@ -156,7 +156,7 @@ pub fn order_with(pairs: &[(f64, f64)], place: usize) -> Option<bool> {
 /// Returns true if the measured values have the order of the paper's wherever those differ by more than 10 %
 /// of the larger. A pair is the paper's value and the measured one. `None` if no two of the paper's values
 /// differ so much.
-pub fn same_order(pairs: &[(f64, f64)]) -> Option<bool> {
+pub(crate) fn same_order(pairs: &[(f64, f64)]) -> Option<bool> {
     let mut known = None;
     for (index, &(paper, ours)) in pairs.iter().enumerate() {
         for &(other_paper, other_ours) in &pairs[index + 1..] {

@@ -131,8 +131,8 @@ impl Stored {
 
     /// Returns the file's text.
     pub fn to_json(&self) -> String {
-        // Serialization of strings, numbers and maps with string keys cannot fail.
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+        serde_json::to_string_pretty(self).expect("strings, numbers and maps by string are JSON")
+            + "\n"
     }
 
     /// Returns the fit of the file's settings to those of `scenario`; `None` if they belong to another one.

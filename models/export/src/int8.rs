@@ -141,7 +141,7 @@ pub struct Rescale {
 }
 
 /// Bits of the fraction of the mean over ports.
-pub const MEAN_FRACTION: u32 = 8;
+pub(crate) const MEAN_FRACTION: u32 = 8;
 
 /// Bits of the fraction of [`reciprocal`].
 const RECIPROCAL_FRACTION: u32 = 24;
@@ -336,7 +336,7 @@ impl IntegerDense {
     }
 
     /// Weights of one output.
-    pub fn row_weights(&self) -> usize {
+    pub(crate) fn row_weights(&self) -> usize {
         self.inputs * (1 + usize::from(self.with_mean))
     }
 }

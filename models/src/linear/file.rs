@@ -110,8 +110,9 @@ impl LinearFile {
             version: VERSION,
             file: self,
         };
-        // Strings, numbers and maps by string cannot fail.
-        serde_json::to_string_pretty(&written).unwrap_or_default() + "\n"
+        serde_json::to_string_pretty(&written)
+            .expect("strings, numbers and maps by string are JSON")
+            + "\n"
     }
 }
 

@@ -131,16 +131,21 @@ fn only_what_does_not_change_results_may_differ_at_a_resume() {
 
 /// Other settings of the learner must not change what a start from a rule needs, and given ones stay.
 #[test]
-fn a_start_from_a_rule_has_an_entropy_that_moves_no_mean() {
+fn at_first_nothing_moves_the_means_of_a_policy_that_starts_from_a_rule() {
     let settled = |text: &str| {
         let mut config = read(text).unwrap();
         config.settle();
-        (config.sac.gaussian_entropy, config.sac.initial_temperature)
+        let sac = config.sac;
+        (
+            sac.gaussian_entropy,
+            sac.initial_temperature,
+            sac.actor_starts,
+        )
     };
     let rule = "[start]\nfrom = 'rule'\n[sac]\nbatch_size = 64\n";
-    assert_eq!(settled(rule), (Some(true), Some(0.003)));
-    let given = format!("{rule}gaussian_entropy = false\n");
-    assert_eq!(settled(&given), (Some(false), Some(0.003)));
+    assert_eq!(settled(rule), (Some(true), Some(0.003), Some(256)));
+    let given = format!("{rule}gaussian_entropy = false\nactor_starts = 0\n");
+    assert_eq!(settled(&given), (Some(false), Some(0.003), Some(0)));
     let random = "[sac]\nbatch_size = 64\n";
-    assert_eq!(settled(random), (Some(false), Some(0.1)));
+    assert_eq!(settled(random), (Some(false), Some(0.1), Some(0)));
 }

@@ -53,7 +53,7 @@ fn small(out: &Path, rounds: u64) -> TrainConfig {
     config.learner.replay_capacity = 400;
     config.sac.batch_size = 8;
     config.ports.critic_width = 16;
-    config.sac.actor_starts = 2;
+    config.sac.actor_starts = Some(2);
     config.validation.every_decisions = 4 * ROUND;
     config.validation.traces = 2;
     config.validation.final_traces = 0;

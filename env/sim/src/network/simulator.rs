@@ -860,11 +860,6 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         self.hosts.last_finish()
     }
 
-    /// Returns the wall time spent in the event loop.
-    pub fn wall_time(&self) -> Duration {
-        self.wall
-    }
-
     /// Returns the flows that have started and are not complete, in an unspecified but
     /// deterministic order.
     pub fn active_flows(&self) -> impl Iterator<Item = FlowView> + '_ {

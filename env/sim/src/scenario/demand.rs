@@ -168,7 +168,7 @@ impl Scenario {
     }
 
     /// Returns the size of each host's answer to a query, bytes: its part of the request.
-    pub fn answer_bytes(&self) -> u64 {
+    pub(crate) fn answer_bytes(&self) -> u64 {
         let request = self.demand.query_share * self.network.buffer_bytes as f64;
         floor_u64(request / f64::from(self.fanin().max(1))).max(1)
     }
@@ -204,12 +204,12 @@ impl Scenario {
     /// send, the rate is higher in proportion. With `uniform` it is also higher, so that the uplinks
     /// have this load although some flows stay in their leaf. With one switch, or a network given by its
     /// links, the load is that of the hosts' links.
-    pub fn host_flow_rate(&self, sizes: &SizeDistribution, load: f64) -> f64 {
+    pub(crate) fn host_flow_rate(&self, sizes: &SizeDistribution, load: f64) -> f64 {
         self.rate_of_class(sizes, load, self.demand.load_hosts)
     }
 
     /// As [`host_flow_rate`](Scenario::host_flow_rate), for the second class.
-    pub fn second_flow_rate(&self, sizes: &SizeDistribution) -> f64 {
+    pub(crate) fn second_flow_rate(&self, sizes: &SizeDistribution) -> f64 {
         self.rate_of_class(sizes, self.demand.second_load, self.demand.second_hosts)
     }
 

@@ -98,12 +98,12 @@ impl Scenario {
 
     /// Mean time between flows of these sizes towards one active port at `load`, seconds:
     /// `8 · E[S] / (load · C)`.
-    pub fn flow_gap_seconds(&self, sizes: &SizeDistribution, load: f64) -> f64 {
+    pub(crate) fn flow_gap_seconds(&self, sizes: &SizeDistribution, load: f64) -> f64 {
         8.0 * sizes.mean() / (load * self.network.rate_bps as f64)
     }
 
     /// Time between the elephants towards one port at `load`, seconds: `8 · S / (load · C)`.
-    pub fn elephant_gap_seconds(&self, load: f64) -> f64 {
+    pub(crate) fn elephant_gap_seconds(&self, load: f64) -> f64 {
         8.0 * self.traffic.elephant_bytes as f64 / (load * self.network.rate_bps as f64)
     }
 

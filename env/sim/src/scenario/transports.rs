@@ -146,7 +146,7 @@ impl TransportKind {
     }
 
     /// Returns true if the congestion control is DCTCP, which needs a switch that marks.
-    pub fn is_dctcp(self) -> bool {
+    pub(crate) fn is_dctcp(self) -> bool {
         self.properties().dctcp
     }
 

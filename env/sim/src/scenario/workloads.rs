@@ -55,7 +55,7 @@ pub enum Sizes {
 
 impl Sizes {
     /// Kind of the flows of a distribution without a name.
-    pub const OWN_KIND: &str = "sizes";
+    pub(crate) const OWN_KIND: &str = "sizes";
 
     /// The distribution of the flow sizes.
     pub fn distribution(&self) -> &SizeDistribution {

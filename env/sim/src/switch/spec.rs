@@ -325,7 +325,7 @@ impl PolicySpec {
 }
 
 /// Short names of policies with many parameters, each with the policy in full.
-pub const LABELS: [(&str, &str); 1] = [(
+pub(crate) const LABELS: [(&str, &str); 1] = [(
     "fab+front",
     "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:from=front",
 )];

@@ -98,7 +98,7 @@ const REQUESTS: [Tabled; 3] = [
 ];
 
 /// Returns the plan of Fig. 6.
-pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
+pub(crate) fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
     let label = |load: f64| format!("load {} %", 100.0 * load);
     FigurePlan {
         sweep: Sweep {
@@ -126,7 +126,7 @@ pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
 }
 
 /// Returns the plan of Fig. 7.
-pub fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
+pub(crate) fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
     FigurePlan {
         sweep: Sweep {
             figure: "7",
@@ -149,7 +149,7 @@ pub fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
 }
 
 /// Returns the requests of Fig. 7 and 9.
-pub fn request_points() -> Vec<Point> {
+pub(crate) fn request_points() -> Vec<Point> {
     let label = |share: f64| format!("request {} %", 100.0 * share);
     points(
         &[0.125, 0.25, 0.375, 0.5, 0.75],

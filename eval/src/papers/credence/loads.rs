@@ -11,7 +11,7 @@ use crate::papers::sweep::{
 };
 
 /// Returns the plan of Fig. 6.
-pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
+pub(crate) fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
     let label = |load: f64| format!("load {} %", 100.0 * load);
     let seeds = config.seeds();
     FigurePlan {
@@ -39,7 +39,7 @@ pub fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
 }
 
 /// Returns the plan of Fig. 7.
-pub fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
+pub(crate) fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
     let series = policies()
         .into_iter()
         .chain(additions(config, alpha))
@@ -55,7 +55,7 @@ pub fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
 }
 
 /// Returns the plan of Fig. 8.
-pub fn with_powertcp(config: &FabricConfig) -> FigurePlan {
+pub(crate) fn with_powertcp(config: &FabricConfig) -> FigurePlan {
     let series = policies().into_iter().filter(|series| series.name != "LQD");
     let unlimited = Series::new("unlimited", "unlimited").as_addition();
     let learned = learned(config).map(Series::as_addition);

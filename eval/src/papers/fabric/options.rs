@@ -4,7 +4,7 @@
 use crate::papers::variants::Variant;
 
 /// The options in order.
-pub const OPTIONS: &[Variant] = &[
+pub(crate) const OPTIONS: &[Variant] = &[
     Variant {
         name: "no output FIFO",
         settings: &["device_fifo_packets=0"],

@@ -9,7 +9,7 @@ use crate::papers::incast::{beyond_with_unfinished, largest_query_ms};
 use crate::stats::nearest_rank;
 
 /// Least size of the long flows in ABM's evaluation.
-pub const LARGEST_BYTES: u64 = 30_000_000;
+pub(crate) const LARGEST_BYTES: u64 = 30_000_000;
 
 /// Slowdowns of a class of flows. A flow that did not finish is slower than any other. A value is `None` if
 /// it falls on such a flow or if there are no flows.

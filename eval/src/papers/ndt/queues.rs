@@ -28,7 +28,7 @@ use crate::stats::{self, Interval};
 
 use states::{Alphas, Bars, States};
 
-pub const PRESET: &str = "ndt-4to2-incast";
+pub(crate) const PRESET: &str = "ndt-4to2-incast";
 
 /// The paper's policies.
 const RULES: [&str; 2] = ["cs", "dt"];

@@ -123,7 +123,7 @@ impl Context<'_> {
     ///
     /// # Errors
     /// Fails if the scenario is invalid.
-    pub fn few_traces(
+    pub(crate) fn few_traces(
         &self,
         scenario: &Scenario,
         count: u64,
@@ -144,7 +144,7 @@ impl Context<'_> {
     ///
     /// # Errors
     /// Fails if the scenario is invalid.
-    pub fn with_additions(
+    pub(crate) fn with_additions(
         &self,
         rules: &[&str],
         scenario: &Scenario,
@@ -206,17 +206,17 @@ pub fn exactly(value: f64) -> Interval {
 
 /// Returns true if the paper's figure, whose series are the learned policy and `rules`, does not have the
 /// series.
-pub fn is_added(entrant: &Entrant, rules: &[&str]) -> bool {
+pub(crate) fn is_added(entrant: &Entrant, rules: &[&str]) -> bool {
     entrant.role() != Role::Learned && !rules.contains(&entrant.name())
 }
 
 /// Returns the stroke of a policy in every figure.
-pub fn stroke(entrant: &Entrant) -> Stroke {
+pub(crate) fn stroke(entrant: &Entrant) -> Stroke {
     style::stroke(entrant.name(), entrant.role(), 0)
 }
 
 /// Returns true if `name` has the strictly lowest of the values; `None` if a value is missing.
-pub fn is_lowest(name: &str, values: &[(&str, Option<f64>)]) -> Option<bool> {
+pub(crate) fn is_lowest(name: &str, values: &[(&str, Option<f64>)]) -> Option<bool> {
     let own = values.iter().find(|(other, _)| *other == name)?.1?;
     let others = values.iter().filter(|(other, _)| *other != name);
     let others: Option<Vec<f64>> = others.map(|(_, value)| *value).collect();

@@ -20,7 +20,7 @@ use crate::papers::verdict::{ascending, same_order};
 use crate::stats::{self, Interval, Tally};
 
 /// The figures that share their runs.
-pub const FIGURES: [NdtFigure; 4] = [
+pub(crate) const FIGURES: [NdtFigure; 4] = [
     NdtFigure::MeanFct,
     NdtFigure::Improvement,
     NdtFigure::Tail,

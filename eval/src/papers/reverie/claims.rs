@@ -26,11 +26,11 @@ pub fn against(
 }
 
 /// Remark on a largest gain that the text gives without a figure.
-pub const ANYWHERE: &str =
+pub(crate) const ANYWHERE: &str =
     "The paper does not say in which figure; here over the points of this one.";
 
 /// Claims the largest reduction of the mean slowdown of in-cast flows relative to another policy, per cent.
-pub fn largest_against(swept: &Swept, other: &str, paper: (f64, &'static str)) -> Claim {
+pub(crate) fn largest_against(swept: &Swept, other: &str, paper: (f64, &'static str)) -> Claim {
     largest_reduction(
         swept,
         (swept.sweep.figure, "b"),
@@ -104,7 +104,7 @@ impl Trend {
 }
 
 /// Claims a trend of a series over the first `points` points.
-pub fn trend_up_to(
+pub(crate) fn trend_up_to(
     swept: &Swept,
     panel: &'static str,
     series: &str,
@@ -146,7 +146,7 @@ fn found(values: Option<&[f64]>) -> String {
 }
 
 /// Claims that another policy grows less over the axis than Reverie.
-pub fn grows_less(
+pub(crate) fn grows_less(
     swept: &Swept,
     panel: &'static str,
     other: &str,
@@ -171,7 +171,7 @@ pub fn grows_less(
 }
 
 /// Claims that Reverie pauses as often as DT: numbers differ by at most a tenth of ABM's at every point.
-pub fn pauses_like_dt(swept: &Swept, statement: &'static str) -> Claim {
+pub(crate) fn pauses_like_dt(swept: &Swept, statement: &'static str) -> Claim {
     let all = [DT, ABM, REVERIE].map(|series| medians(swept, series, Metric::Pauses));
     let [dt, abm, reverie] = &all;
     let farthest = dt.as_ref().zip(abm.as_ref()).zip(reverie.as_ref());
@@ -196,7 +196,7 @@ pub fn pauses_like_dt(swept: &Swept, statement: &'static str) -> Claim {
 }
 
 /// Claims that all policies are alike: the ratio of the largest to the least, on average over the points.
-pub fn all_alike(
+pub(crate) fn all_alike(
     swept: &Swept,
     panel: &'static str,
     metric: Metric,
@@ -230,7 +230,7 @@ pub fn all_alike(
 }
 
 /// Claims that lossless packets take little of the buffer under every policy.
-pub fn small_share(swept: &Swept, statement: &'static str) -> Claim {
+pub(crate) fn small_share(swept: &Swept, statement: &'static str) -> Claim {
     let all = [DT, ABM, REVERIE].map(|series| medians(swept, series, Metric::LosslessP99));
     let all: Option<Vec<Vec<f64>>> = all.into_iter().collect();
     let most = all.map(|all| all.into_iter().flatten().fold(0.0, f64::max));

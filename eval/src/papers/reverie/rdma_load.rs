@@ -20,7 +20,7 @@ const CLASSES: [&str; 4] = [
 ];
 
 /// Returns the plan of Fig. 11.
-pub fn over_loads(config: &FabricConfig) -> FigurePlan {
+pub(crate) fn over_loads(config: &FabricConfig) -> FigurePlan {
     let label = |load: f64| format!("RDMA load {} %", 100.0 * load);
     let mut own = settings(&CLASSES);
     own.push(request(1.5));
@@ -48,7 +48,7 @@ pub fn over_loads(config: &FabricConfig) -> FigurePlan {
 }
 
 /// Returns the plan of Fig. 12.
-pub fn over_bursts(config: &FabricConfig) -> FigurePlan {
+pub(crate) fn over_bursts(config: &FabricConfig) -> FigurePlan {
     let mut own = settings(&CLASSES);
     own.push("load=0.8".to_owned());
     FigurePlan {

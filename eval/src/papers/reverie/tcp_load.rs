@@ -17,7 +17,7 @@ const BURSTS: [f64; 4] = [0.5, 1.0, 1.5, 2.0];
 const CLASS: &str = "transport=cubic";
 
 /// Returns the plan of Fig. 7.
-pub fn over_loads(config: &FabricConfig) -> FigurePlan {
+pub(crate) fn over_loads(config: &FabricConfig) -> FigurePlan {
     let label = |load: f64| format!("TCP load {} %", 100.0 * load);
     FigurePlan {
         sweep: Sweep {
@@ -43,7 +43,7 @@ pub fn over_loads(config: &FabricConfig) -> FigurePlan {
 }
 
 /// Returns the plan of Fig. 8.
-pub fn over_bursts(config: &FabricConfig) -> FigurePlan {
+pub(crate) fn over_bursts(config: &FabricConfig) -> FigurePlan {
     FigurePlan {
         sweep: Sweep {
             figure: "8",
@@ -67,7 +67,7 @@ pub fn over_bursts(config: &FabricConfig) -> FigurePlan {
 }
 
 /// Returns the plan of Fig. 9.
-pub fn over_pools(config: &FabricConfig) -> FigurePlan {
+pub(crate) fn over_pools(config: &FabricConfig) -> FigurePlan {
     let label = |share: f64| format!("lossy pool {} %", 100.0 * share);
     FigurePlan {
         sweep: Sweep {

@@ -79,7 +79,7 @@ impl Swept<'_> {
 }
 
 /// Returns the colours in turn; beyond four series the next four are thinner and dashed.
-pub fn stroke(place: usize, added: bool) -> Stroke {
+pub(crate) fn stroke(place: usize, added: bool) -> Stroke {
     let mut stroke = style::series(place);
     if place >= 4 {
         stroke.dash = Some((2 + 2 * i32::try_from(place / 4).unwrap_or(1), 3));

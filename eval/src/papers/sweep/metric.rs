@@ -73,7 +73,7 @@ impl Metric {
     ];
 
     /// Returns true if only networks with lossless packets have the metric.
-    pub fn is_of_lossless(self) -> bool {
+    pub(crate) fn is_of_lossless(self) -> bool {
         matches!(
             self,
             Metric::Pauses | Metric::Paused | Metric::LosslessP99 | Metric::LossyP99
@@ -165,7 +165,7 @@ impl Metric {
     }
 
     /// Returns true if the metric is a tail of in-cast flows, which has regimes.
-    pub fn has_regimes(self) -> bool {
+    pub(crate) fn has_regimes(self) -> bool {
         matches!(
             self,
             Metric::IncastP95 | Metric::IncastP99 | Metric::IncastP999
@@ -173,7 +173,7 @@ impl Metric {
     }
 
     /// Returns true if the values spread over decades.
-    pub fn is_logarithmic(self) -> bool {
+    pub(crate) fn is_logarithmic(self) -> bool {
         !self.is_of_lossless()
             && !matches!(
                 self,

@@ -35,7 +35,7 @@ pub fn reduced(
 }
 
 /// Claims that two policies are within 10 % of each other on average over the points.
-pub fn on_a_par(
+pub(crate) fn on_a_par(
     swept: &Swept,
     panel: &'static str,
     pair: (&str, &str),
@@ -60,7 +60,7 @@ pub fn on_a_par(
 }
 
 /// Compares the largest reduction of a series relative to another at any point with the paper's.
-pub fn largest_reduction(
+pub(crate) fn largest_reduction(
     swept: &Swept,
     panel: (&'static str, &'static str),
     (series, other): (&str, &str),
@@ -89,7 +89,7 @@ fn place_of<'a>(points: &[&'a Point]) -> &'a str {
 }
 
 /// Returns the name of a reduction of a metric, in per cent.
-pub fn reduction_of(metric: Metric) -> &'static str {
+pub(crate) fn reduction_of(metric: Metric) -> &'static str {
     match metric {
         Metric::IncastP95 => "reduction of the p95 slowdown of in-cast flows, %",
         Metric::IncastP99 => "reduction of the p99 slowdown of in-cast flows, %",

@@ -33,7 +33,7 @@ impl Swept<'_> {
     }
 
     /// Returns one metric by seed: a row for every series, point and simulation.
-    pub fn by_seed(&self, panel: &str, metric: Metric) -> Table {
+    pub(crate) fn by_seed(&self, panel: &str, metric: Metric) -> Table {
         let columns = ["figure", "panel", "x", "policy", "seed", "value"];
         let letter = panel.trim_start_matches(self.sweep.figure);
         let name = match letter {

@@ -174,7 +174,8 @@ impl EnhancedDynamicThreshold {
     }
 
     /// Returns true if `port` is in the uncontrolled state, as of the last event.
-    pub fn is_uncontrolled(&self, port: usize) -> bool {
+    #[cfg(test)]
+    fn is_uncontrolled(&self, port: usize) -> bool {
         self.ports[port].uncontrolled
     }
 

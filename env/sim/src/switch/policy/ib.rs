@@ -243,7 +243,8 @@ impl IntelligentBuffer {
     }
 
     /// Returns the fair share Mfair of a queue as of its last event, bytes per interval.
-    pub fn fair_share(&self, queue: usize) -> f64 {
+    #[cfg(test)]
+    fn fair_share(&self, queue: usize) -> f64 {
         self.queues[queue].share.bytes()
     }
 

@@ -98,7 +98,7 @@ impl States {
 
     /// Returns the share of the time in which one port has less than 5 % of the buffer and the other more
     /// than 80 %.
-    pub fn starved(&self, capacity: u64) -> f64 {
+    pub(crate) fn starved(&self, capacity: u64) -> f64 {
         let limits = [STARVES, HOLDS].map(|share| share * capacity as f64);
         let starves = |queue: [u64; 2]| {
             let [a, b] = queue.map(|bytes| bytes as f64);

@@ -196,8 +196,8 @@ impl ForestModel {
             threshold: self.threshold,
             trees: self.trees.clone(),
         };
-        // Strings and numbers can always be written as JSON.
-        let text = serde_json::to_string_pretty(&file).unwrap_or_default();
+        let text =
+            serde_json::to_string_pretty(&file).expect("strings, numbers and lists are JSON");
         format!("{text}\n")
     }
 }
