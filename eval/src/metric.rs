@@ -23,7 +23,7 @@ pub use ports::IsolatedPorts;
 pub use slowdowns::{SlowdownColumn, SlowdownRatios, Slowdowns};
 
 /// A policy with less delay is no improvement if its mean FCT exceeds DT's by more than this factor.
-pub(crate) const DELAY_FCT_LIMIT: f64 = 1.05;
+pub const DELAY_FCT_LIMIT: f64 = 1.05;
 
 /// The ratio of a policy on a trace that DT finished and the policy did not. It is worse than any other
 /// ratio, but its mean and its square are finite.

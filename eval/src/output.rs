@@ -49,7 +49,7 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> OutputError {
 ///
 /// # Errors
 /// Fails if it is a file, if it is not empty and `force` is not set, or if it cannot be created or written.
-pub(crate) fn check_folder(folder: &Path, force: bool) -> Result<(), OutputError> {
+pub fn check_folder(folder: &Path, force: bool) -> Result<(), OutputError> {
     match entries(folder) {
         Ok(entries) => {
             if !force && !entries.is_empty() {

@@ -7,9 +7,9 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 /// A trace is won if its ratio is below this. Most traces without drops have a ratio of exactly 1.
-pub(crate) const WON_BELOW: f64 = 0.999;
+pub const WON_BELOW: f64 = 0.999;
 /// A trace is lost if its ratio is above this. Between the two limits it is a tie.
-pub(crate) const LOST_ABOVE: f64 = 1.001;
+pub const LOST_ABOVE: f64 = 1.001;
 /// Bootstrap resamples behind every published interval.
 pub const RESAMPLES: usize = 10_000;
 
@@ -196,7 +196,7 @@ const LARGEST_FACTOR: f64 = 1e3;
 /// Equal values, both zero or both not a number, count as 1. Ratios are limited to a factor of 1,000 either
 /// way, which also stands for a value that is zero or not a number on one side only. Resamples like
 /// [`bootstrap_mean`]. `None` if the slices are empty or differ in length.
-pub(crate) fn bootstrap_geometric_ratio(
+pub fn bootstrap_geometric_ratio(
     values: &[f64],
     of: &[f64],
     resamples: usize,

@@ -39,7 +39,7 @@ pub const MAIN: &str = "ndt-16x1g";
 pub const PRESETS: [&str; 3] = [MAIN, "linux-16x1g", "dctcp-16x10g"];
 
 /// A cell is lost if the lower end of its interval is above this.
-pub(crate) const LOST_ABOVE: f64 = 1.02;
+pub const LOST_ABOVE: f64 = 1.02;
 
 /// A cell has headroom if the unlimited buffer is better than DT by more than this share.
 pub(crate) const HEADROOM: f64 = 0.03;

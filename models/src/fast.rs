@@ -152,7 +152,7 @@ impl FastActor {
     ///
     /// # Panics
     /// Same as [`FastActor::forward`], and when `noise` has another length.
-    pub(crate) fn perturb(&mut self, observation: &[f32], ports: usize, noise: &mut [f32]) {
+    pub fn perturb(&mut self, observation: &[f32], ports: usize, noise: &mut [f32]) {
         self.perturb_raw(observation, ports, noise);
         noise
             .iter_mut()

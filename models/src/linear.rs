@@ -68,7 +68,7 @@ pub const LINEAR_FEATURES: [&str; LINEAR] = [
 ];
 
 /// A port counts as active above this share of the buffer.
-pub(crate) const ACTIVE_QUEUE: f64 = 0.02;
+pub const ACTIVE_QUEUE: f64 = 0.02;
 
 /// Indices of features in a step of the observation.
 const QUEUE: usize = 0;

@@ -31,7 +31,7 @@ pub const EMBEDDING: usize = 64;
 pub const HIDDEN: usize = 32;
 /// Range of the logarithm of the standard deviation, softly clamped. Above 2 the tanh saturates; at
 /// -5 the standard deviation is a thirtieth of a level's cell.
-pub(crate) const LOG_STD_RANGE: [f32; 2] = [-5.0, 2.0];
+pub const LOG_STD_RANGE: [f32; 2] = [-5.0, 2.0];
 
 /// Softly clamps `x` to [`LOG_STD_RANGE`]: nearly `x` inside, and never quite one of the ends (Chua
 /// et al. 2018, PETS, appendix A.1). A hard clamp has no gradient outside of the range, so a policy

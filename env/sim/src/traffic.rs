@@ -69,7 +69,7 @@ impl Trace {
     pub const DEFAULT_KIND: &'static str = "flow";
 
     /// Kind of the flows of the second class, which may have a transport and a queue of their own.
-    pub(crate) const SECOND_KIND: &'static str = "second";
+    pub const SECOND_KIND: &'static str = "second";
     /// Number of the kind [`SECOND_KIND`](Trace::SECOND_KIND) in generated traces.
     pub const SECOND: u16 = 2;
 

@@ -63,7 +63,7 @@ impl Switch {
     /// Largest number of ports.
     pub const MAX_PORTS: u32 = 1 << 20;
     /// Largest buffer, packets.
-    pub(crate) const MAX_BUFFER: u64 = 1 << 40;
+    pub const MAX_BUFFER: u64 = 1 << 40;
 
     /// Creates a switch with an empty buffer.
     ///

@@ -13,7 +13,7 @@ pub(crate) const LEAST_GAIN: f64 = 0.01;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// True if no row is better than the best single rule, on copies that differ by chance, by more than
-    /// [`LEAST_GAIN`] and significantly.
+    /// 1 % and significantly.
     pub nothing_to_win: bool,
     /// The rows that are better by that much.
     pub better: Vec<RowKind>,

@@ -108,7 +108,7 @@ impl IsolatedFlow {
     ///
     /// # Panics
     /// When the flow has no bytes.
-    pub(crate) fn completion_of(&self, flow: BaseFlow) -> Time {
+    pub fn completion_of(&self, flow: BaseFlow) -> Time {
         if flow.transport != self.transport {
             let own = self.with_transport(flow.transport);
             return IsolatedFlow::new(&own).completion_of(flow);

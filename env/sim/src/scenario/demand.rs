@@ -204,7 +204,7 @@ impl Scenario {
     /// send, the rate is higher in proportion. With `uniform` it is also higher, so that the uplinks
     /// have this load although some flows stay in their leaf. With one switch, or a network given by its
     /// links, the load is that of the hosts' links.
-    pub(crate) fn host_flow_rate(&self, sizes: &SizeDistribution, load: f64) -> f64 {
+    pub fn host_flow_rate(&self, sizes: &SizeDistribution, load: f64) -> f64 {
         self.rate_of_class(sizes, load, self.demand.load_hosts)
     }
 

@@ -94,7 +94,7 @@ impl Scenario {
     /// SIGCOMM 2010, §3.4), in between and beyond in proportion.
     /// With `red` it is the smallest length with any marks; with `red_at_dequeue`, `None`.
     /// DCQCN answers marks, other transports with a rate do not; if no flow does, nothing is marked.
-    pub(crate) fn mark_threshold_bytes(&self) -> Option<u64> {
+    pub fn mark_threshold_bytes(&self) -> Option<u64> {
         let answers = |kind: &TransportKind| match self.marking.capable {
             EcnCapable::Dctcp if !kind.is_rdma() => kind.is_dctcp(),
             _ => kind.answers_marks(),

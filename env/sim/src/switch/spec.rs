@@ -307,7 +307,7 @@ impl PolicySpec {
         Ok(policy)
     }
 
-    /// Returns the short name if the policy is one of [`LABELS`], else the policy in full.
+    /// Returns the short name if the policy has one, else the policy in full.
     pub fn label(&self) -> String {
         let full = self.to_string();
         let label = LABELS.iter().find(|(_, known)| *known == full);
@@ -330,7 +330,7 @@ pub(crate) const LABELS: [(&str, &str); 1] = [(
     "fab:alpha_short=2048,short_bytes=10000,idle_us=10000+early:from=front",
 )];
 
-/// Returns the policy in full if `text` is one of [`LABELS`], else `text`.
+/// Returns the policy in full if `text` is one of the [labels](LABELS), else `text`.
 pub(super) fn expanded(text: &str) -> &str {
     let mut labels = LABELS.iter();
     let found = labels.find(|(label, _)| *label == text.trim());

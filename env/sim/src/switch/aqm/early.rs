@@ -465,7 +465,7 @@ impl EarlyDrop {
     ///
     /// # Panics
     /// When there is not one level per port, or a level is not below eight.
-    pub(crate) fn set_levels(&mut self, levels: &[u8]) {
+    pub fn set_levels(&mut self, levels: &[u8]) {
         assert_eq!(levels.len(), self.ports.len(), "one level per port");
         for (port, &level) in self.ports.iter_mut().zip(levels) {
             let gap = self.gaps[usize::from(level)];
