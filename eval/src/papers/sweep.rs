@@ -87,7 +87,7 @@ impl Series {
 
     /// Marks the series as not in the paper.
     #[must_use]
-    pub(crate) fn as_addition(self) -> Series {
+    pub fn as_addition(self) -> Series {
         Series {
             added: true,
             ..self
