@@ -117,18 +117,23 @@ impl<T: ControlTopology> Episodes<T> {
     fn draw(&mut self) -> Result<Episode<T>, EnvError> {
         let period = self.options.traces.period();
         let limit = period.unwrap_or(MAX_SKIPPED).min(MAX_SKIPPED);
+        let mut without_flows = 0;
         for skipped in 0..limit {
             let index = self.options.traces.index(self.next);
             self.next += 1;
             match self.begin(index, skipped) {
                 Ok(Some(episode)) => return Ok(episode),
                 Ok(None) => {}
-                Err(EnvError::Simulation(SimError::Trace(TraceError::NoFlows)))
-                    if skipped + 1 < limit => {}
+                Err(EnvError::Simulation(SimError::Trace(TraceError::NoFlows))) => {
+                    without_flows += 1;
+                }
                 Err(error) => return Err(error),
             }
         }
-        Err(self.no_decision(limit))
+        Err(match without_flows == limit {
+            true => EnvError::Simulation(SimError::Trace(TraceError::NoFlows)),
+            false => self.no_decision(limit),
+        })
     }
 
     fn no_decision(&self, tried: u64) -> EnvError {
