@@ -6,9 +6,8 @@
 //!
 //! A policy may decide for several agents at once, such as the ports of a switch. Each has its own reward and value, and
 //! the objective is the mean over those that are active; with one agent this is the paper's. Every transition has its
-//! own discount, as decisions may come at irregular times. What else differs from the paper here can be switched off
-//! ([`ports`](crate::ports) has the rest). Effects are times relative to Dynamic Threshold, means of five seeds with the
-//! default of that day:
+//! own discount, as decisions may come at irregular times. Other differences can be switched off ([`ports`](crate::ports)
+//! has the rest). Effects are times relative to Dynamic Threshold, of five seeds with the default of their day:
 //!
 //! | difference | setting | reason and effect |
 //! |---|---|---|
@@ -168,7 +167,7 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
     }
 
     /// Continues from another policy, as if training had just begun with it.
-    pub(crate) fn set_policy(&mut self, policy: &P) {
+    pub fn set_policy(&mut self, policy: &P) {
         self.policy = number(policy.clone().train(), POLICY_IDS);
         (self.average, self.anchor) = (self.policy.valid(), self.policy.valid());
         self.optimizer = adam(None);

@@ -16,7 +16,7 @@ pub const FORMAT: &str = "bufgym-eval-report";
 /// Version of the file format. It is raised when a field changes its meaning, not when fields are added.
 pub const VERSION: u32 = 1;
 /// The policy that every ratio is relative to: Dynamic Threshold with α = 1.
-pub(crate) const BASELINE: &str = "dt";
+pub const BASELINE: &str = "dt";
 /// The reference line: complete sharing with a buffer that never fills.
 pub const UNLIMITED: &str = "unlimited";
 

@@ -35,7 +35,7 @@ pub fn mean(values: &[f64]) -> Option<f64> {
 }
 
 /// Returns the geometric mean; `None` for an empty slice.
-pub(crate) fn geometric_mean(values: &[f64]) -> Option<f64> {
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     let logs: Vec<f64> = values.iter().copied().map(libm::log).collect();
     mean(&logs).map(libm::exp)
 }
@@ -49,7 +49,7 @@ pub fn variance(values: &[f64]) -> Option<f64> {
 
 /// Returns the mean of the finite values; `None` if there is none. A trace without a flow of some class has
 /// no finite value for that class.
-pub(crate) fn finite_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+pub fn finite_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let finite: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
     mean(&finite)
 }
@@ -67,7 +67,7 @@ pub struct Interval {
 
 impl Interval {
     /// Returns true if the whole interval is below 1: significantly better than the baseline.
-    pub(crate) fn is_below_one(&self) -> bool {
+    pub fn is_below_one(&self) -> bool {
         self.high < 1.0
     }
 
@@ -82,7 +82,7 @@ impl Interval {
     }
 
     /// Returns true if the whole interval is above 1: significantly worse than the baseline.
-    pub(crate) fn is_above_one(&self) -> bool {
+    pub fn is_above_one(&self) -> bool {
         self.low > 1.0
     }
 }
@@ -260,7 +260,7 @@ impl Tally {
     }
 
     /// Returns the share of won traces among those that are not ties; `None` if all are ties.
-    pub(crate) fn share_won(&self) -> Option<f64> {
+    pub fn share_won(&self) -> Option<f64> {
         let decided = self.won + self.lost;
         (decided > 0).then(|| self.won as f64 / decided as f64)
     }

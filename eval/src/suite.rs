@@ -42,7 +42,7 @@ pub const PRESETS: [&str; 3] = [MAIN, "linux-16x1g", "dctcp-16x10g"];
 pub const LOST_ABOVE: f64 = 1.02;
 
 /// A cell has headroom if the unlimited buffer is better than DT by more than this share.
-pub(crate) const HEADROOM: f64 = 0.03;
+pub const HEADROOM: f64 = 0.03;
 
 /// A scenario that the policies were not trained in.
 #[derive(Clone, Debug)]
@@ -203,7 +203,7 @@ impl CellResult {
 
     /// Returns the mean FCT of a learned policy, or of the seeds of a training taken together, over that of
     /// the rule tuned for the scenario.
-    pub(crate) fn against_tuned(&self, name: &str) -> Option<Interval> {
+    pub fn against_tuned(&self, name: &str) -> Option<Interval> {
         let tuned = self.tuned.as_ref()?;
         let groups = self.seeds.iter().flat_map(|group| &group.versus);
         let mut all = groups.chain(&self.versus);
@@ -310,7 +310,7 @@ impl Suite {
 
 /// Callback at the beginning of a comparison, with its title and its number of simulations: zero if its
 /// result was stored.
-pub(crate) type OnPart<'a> = &'a dyn Fn(&str, usize);
+pub type OnPart<'a> = &'a dyn Fn(&str, usize);
 
 /// Runs the main comparisons and the cells. Apart from wall times, the result does not depend on the number
 /// of threads. With `parts`, finished comparisons are stored there, and stored ones are not run again.

@@ -79,7 +79,7 @@ const NAME: Setting = Setting {
 };
 
 /// Largest size of a flow, bytes: 1 TB.
-pub(crate) const MAX_FLOW_BYTES: u64 = 1_000_000_000_000;
+pub const MAX_FLOW_BYTES: u64 = 1_000_000_000_000;
 
 /// Largest congestion window, bytes: 2 GiB. Windows are counted in 32 bits, and sums of two must fit.
 pub(crate) const MAX_WINDOW: u32 = u32::MAX / 2;

@@ -64,7 +64,7 @@ impl Trace {
     /// Latest start of a flow, nanoseconds: eleven days.
     pub const MAX_START_NS: u64 = 1_000_000_000_000_000;
     /// Most flows of a trace.
-    pub(crate) const MAX_FLOWS: usize = 10_000_000;
+    pub const MAX_FLOWS: usize = 10_000_000;
     /// Kind of the flows in files that do not give kinds.
     pub const DEFAULT_KIND: &'static str = "flow";
 

@@ -85,7 +85,7 @@ pub struct Arrivals {
 
 impl Arrivals {
     /// The latest slot of an arrival.
-    pub(crate) const MAX_SLOT: u64 = 1 << 50;
+    pub const MAX_SLOT: u64 = 1 << 50;
     /// The largest work and the largest value.
     pub const MAX_WORK: u32 = 1_000_000;
 

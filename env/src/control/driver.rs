@@ -556,7 +556,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
     ///
     /// # Panics
     /// When there is no such switch.
-    pub(crate) fn observation_of(&self, switch: SwitchId) -> &[f32] {
+    pub fn observation_of(&self, switch: SwitchId) -> &[f32] {
         self.agents[switch.index()].observation.as_slice()
     }
 
@@ -574,7 +574,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
     ///
     /// # Panics
     /// When there is no such switch, or `out` is shorter than that.
-    pub(crate) fn privileged_of(&self, switch: SwitchId, out: &mut [f32]) {
+    pub fn privileged_of(&self, switch: SwitchId, out: &mut [f32]) {
         let (_, (meter, _)) = self.simulator.observer();
         let known = Known {
             switch,
@@ -619,7 +619,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
     ///
     /// # Panics
     /// When there is no such switch.
-    pub(crate) fn reward_of(&self, switch: SwitchId) -> &IntervalReward {
+    pub fn reward_of(&self, switch: SwitchId) -> &IntervalReward {
         &self.agents[switch.index()].reward
     }
 
@@ -657,8 +657,10 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
     }
 
     /// Number of decisions of a switch so far.
-    #[cfg(test)]
-    fn decisions_of(&self, switch: SwitchId) -> u64 {
+    ///
+    /// # Panics
+    /// When there is no such switch.
+    pub fn decisions_of(&self, switch: SwitchId) -> u64 {
         self.agents[switch.index()].decisions
     }
 

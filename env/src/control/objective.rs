@@ -107,7 +107,7 @@ impl Objective {
     };
 
     /// Returns true if the slowdowns of flows enter the objective.
-    pub(crate) fn measures_slowdowns(&self) -> bool {
+    pub fn measures_slowdowns(&self) -> bool {
         self.slowdown > 0.0 || self.incast > 0.0
     }
 

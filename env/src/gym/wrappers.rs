@@ -9,7 +9,7 @@ use crate::control::{ALPHAS, cell_centre};
 
 /// Translates actions into those of the wrapped environment, like Gymnasium's wrapper of this name.
 ///
-/// [`shared_alpha`] and [`discrete_alpha`] make the two that learning needs.
+/// [`discrete_alpha`] makes one for agents that choose from a list.
 #[derive(Clone, Debug)]
 pub struct TransformAction<E> {
     env: E,
@@ -85,27 +85,6 @@ impl<E: Resumable> Resumable for TransformAction<E> {
     fn restore(&mut self, snapshot: &E::Snapshot) -> Result<Option<Reset<'_>>, EnvError> {
         self.env.restore(snapshot)
     }
-}
-
-/// One action for all ports, for the ablation in which the ports share one α. The action space has
-/// a single element, within the bounds of every port.
-///
-/// # Errors
-/// [`EnvError::Options`] when the actions of `env` are not real numbers with a common range.
-pub fn shared_alpha<E: Env>(env: E) -> Result<TransformAction<E>, EnvError> {
-    let refuse = |why: &str| EnvError::Options(format!("actions cannot be shared: {why}"));
-    let Space::Box(space) = env.action_space() else {
-        return Err(refuse("they are not real numbers"));
-    };
-    let low = space.low.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let high = space.high.iter().copied().fold(f32::INFINITY, f32::min);
-    if low > high {
-        return Err(refuse("no value is within the bounds of all of them"));
-    }
-    let shared = Space::uniform_box(&[1], low, high);
-    Ok(TransformAction::new(env, shared, |action, ports| {
-        ports.fill(action[0]);
-    }))
 }
 
 /// Number of values of α.
@@ -235,30 +214,6 @@ mod tests {
     use crate::gym::testing::Walk;
 
     const PLAIN: ResetOptions = ResetOptions { trace: None };
-
-    #[test]
-    fn a_shared_action_reaches_every_port() {
-        let mut walk = Walk::new(3);
-        walk.env.agents[0].spaces[1] = Space::uniform_box(&[4], -1.0, 1.0);
-        let mut env = shared_alpha(walk).unwrap();
-        assert_eq!(env.action_space(), &Space::uniform_box(&[1], -1.0, 1.0));
-        env.reset(Some(0), &PLAIN).unwrap();
-        assert!(matches!(
-            env.step(&[0.5; 4]),
-            Err(EnvError::InvalidAction(_))
-        ));
-        assert_eq!(env.step(&[0.5]).unwrap().reward, 0.5);
-        assert_eq!(env.action, [0.5; 4]);
-    }
-
-    #[test]
-    fn whole_numbers_cannot_be_shared() {
-        let error = shared_alpha(discrete_alpha(Walk::new(3))).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "actions cannot be shared: they are not real numbers"
-        );
-    }
 
     #[test]
     fn an_index_becomes_the_centre_of_its_cell() {

@@ -46,12 +46,12 @@ impl DropOccupancy {
     }
 
     /// Returns the median queue of the port, as a share of the buffer.
-    pub(crate) fn median_port_share(&self) -> Option<f64> {
+    pub fn median_port_share(&self) -> Option<f64> {
         self.port_share.get(self.port_share.len() / 2).copied()
     }
 
     /// Returns the median occupancy, as a share of the buffer.
-    pub(crate) fn median_buffer_share(&self) -> Option<f64> {
+    pub fn median_buffer_share(&self) -> Option<f64> {
         self.buffer_share.get(self.buffer_share.len() / 2).copied()
     }
 }

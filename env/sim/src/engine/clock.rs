@@ -25,13 +25,13 @@ impl EventTime {
 
     /// Returns the time at a host.
     #[inline]
-    pub(crate) fn at_host(self) -> Time {
+    pub fn at_host(self) -> Time {
         Time(self.0)
     }
 
     /// Returns the event time at which it is `time` at a host.
     #[inline]
-    pub(crate) fn of_host(time: Time) -> EventTime {
+    pub fn of_host(time: Time) -> EventTime {
         EventTime(time.0)
     }
 

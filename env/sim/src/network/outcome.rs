@@ -9,7 +9,7 @@ use crate::traffic::FlowSpec;
 use crate::units::Time;
 
 /// Flows of at most this many bytes are short.
-pub(crate) const SHORT_BYTES: u64 = 100_000;
+pub const SHORT_BYTES: u64 = 100_000;
 /// Flows of at least this many bytes are long.
 pub const LONG_BYTES: u64 = 1_000_000;
 

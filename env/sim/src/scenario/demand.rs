@@ -168,7 +168,7 @@ impl Scenario {
     }
 
     /// Returns the size of each host's answer to a query, bytes: its part of the request.
-    pub(crate) fn answer_bytes(&self) -> u64 {
+    pub fn answer_bytes(&self) -> u64 {
         let request = self.demand.query_share * self.network.buffer_bytes as f64;
         floor_u64(request / f64::from(self.fanin().max(1))).max(1)
     }
@@ -209,7 +209,7 @@ impl Scenario {
     }
 
     /// As [`host_flow_rate`](Scenario::host_flow_rate), for the second class.
-    pub(crate) fn second_flow_rate(&self, sizes: &SizeDistribution) -> f64 {
+    pub fn second_flow_rate(&self, sizes: &SizeDistribution) -> f64 {
         self.rate_of_class(sizes, self.demand.second_load, self.demand.second_hosts)
     }
 

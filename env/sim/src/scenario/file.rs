@@ -18,7 +18,7 @@ impl Scenario {
     ///
     /// # Errors
     /// When the file cannot be read or is not a valid scenario.
-    pub(crate) fn from_toml_file(path: &Path) -> Result<Scenario, ScenarioError> {
+    pub fn from_toml_file(path: &Path) -> Result<Scenario, ScenarioError> {
         let text = input::read_text(path, input::MAX_TOML).map_err(|source| ScenarioError::Io {
             path: path.to_owned(),
             source,

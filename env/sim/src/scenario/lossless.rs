@@ -203,7 +203,7 @@ impl Scenario {
 
     /// Returns the headroom of a switch as it [sees](Scenario::at_switch) the scenario, bytes; `rates`
     /// are those of its ports.
-    pub(crate) fn switch_headroom(&self, rates: impl Iterator<Item = Rate>) -> u64 {
+    pub fn switch_headroom(&self, rates: impl Iterator<Item = Rate>) -> u64 {
         let priorities = u64::from(self.headroom_priorities());
         rates
             .map(|rate| priorities * self.port_headroom(rate))

@@ -289,7 +289,7 @@ impl Scenario {
     }
 
     /// Returns true if ports of spines draw on the buffers of leaves.
-    pub(crate) fn pools_spines(&self) -> bool {
+    pub fn pools_spines(&self) -> bool {
         self.is_leaf_spine() && self.network.spine_pool == SpinePool::WithLeaf
     }
 

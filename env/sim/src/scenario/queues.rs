@@ -83,7 +83,7 @@ named! {
 
 impl Scheduler {
     /// Returns true if queues have weights.
-    pub(crate) fn has_weights(self) -> bool {
+    pub fn has_weights(self) -> bool {
         matches!(self, Scheduler::Drr | Scheduler::StrictDrr)
     }
 }
@@ -252,7 +252,7 @@ impl QueueSettings {
 
 impl Scenario {
     /// The number of queues of the switch, those of all ports together.
-    pub(crate) fn queue_count(&self) -> usize {
+    pub fn queue_count(&self) -> usize {
         self.port_count() * self.queues.queues_per_port as usize
     }
 

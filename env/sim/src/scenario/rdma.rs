@@ -60,7 +60,7 @@ impl RdmaSettings {
 
 impl Scenario {
     /// Returns true if some class of flows is RDMA.
-    pub(crate) fn has_rdma(&self) -> bool {
+    pub fn has_rdma(&self) -> bool {
         self.transports().into_iter().any(TransportKind::is_rdma)
     }
 
@@ -76,7 +76,7 @@ impl Scenario {
     }
 
     /// Returns the wire bytes of a full data packet of a transport when it leaves its host.
-    pub(crate) fn full_packet_bytes_of(&self, kind: TransportKind) -> u64 {
+    pub fn full_packet_bytes_of(&self, kind: TransportKind) -> u64 {
         match kind.is_rdma() {
             true => u64::from(self.packets.mss) + u64::from(self.rdma_headers(kind)),
             false => self.full_packet_bytes(),

@@ -44,7 +44,7 @@ const MAX_POINTS: usize = 4_096;
 
 impl SizeDistribution {
     /// Most bytes of a file with a distribution.
-    pub(crate) const MAX_FILE: u64 = 1 << 20;
+    pub const MAX_FILE: u64 = 1 << 20;
 
     /// Parses lines `bytes,cdf` or `bytes cdf`, as the size distributions of HPCC and ABM are. The last
     /// cdf is 1 or 100: then all are in percent. A header line `bytes,cdf`, empty lines and lines that

@@ -100,7 +100,7 @@ named! {
 
 impl Scenario {
     /// Returns the first timeout of a SYN.
-    pub(crate) fn syn_timeout(&self) -> Time {
+    pub fn syn_timeout(&self) -> Time {
         Time::from_us(self.tcp.syn_timeout_us.unwrap_or(self.tcp.min_rto_us))
     }
 

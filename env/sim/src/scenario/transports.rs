@@ -146,7 +146,7 @@ impl TransportKind {
     }
 
     /// Returns true if the congestion control is DCTCP, which needs a switch that marks.
-    pub(crate) fn is_dctcp(self) -> bool {
+    pub fn is_dctcp(self) -> bool {
         self.properties().dctcp
     }
 

@@ -129,7 +129,7 @@ impl SharedBuffer {
     }
 
     /// Returns the largest occupancy as a share of the buffer, or of its usual size if it is unlimited.
-    pub(crate) fn max_share(&self) -> f64 {
+    pub fn max_share(&self) -> f64 {
         self.max_occupancy as f64 * self.bin_scale / OCCUPANCY_BINS as f64
     }
 
@@ -182,7 +182,7 @@ impl SharedBuffer {
 
     /// Returns the mean bytes stored by priority, over the time until the last change; empty if ports
     /// have one queue.
-    pub(crate) fn mean_by_priority(&self) -> Vec<f64> {
+    pub fn mean_by_priority(&self) -> Vec<f64> {
         let span = self.changed_at.0.max(1) as f64;
         let mean = |used: &PriorityUse| {
             let mut used = *used;
@@ -210,13 +210,13 @@ impl SharedBuffer {
 
     /// Returns the time-weighted percentile of occupancy as a fraction of the buffer by nearest rank:
     /// the upper edge of its bin, at most the largest occupancy, and zero before any time has passed.
-    pub(crate) fn occupancy_percentile(&self, percent: f64) -> f64 {
+    pub fn occupancy_percentile(&self, percent: f64) -> f64 {
         let times = self.time_in_bin.iter().map(|time| u128::from(*time));
         percentile_of_share(times, percent, self.max_share()).unwrap_or(0.0)
     }
 
     /// Recounts Σ q_i; equals [`SharedBuffer::occupancy`] unless the accounting is broken.
-    pub(crate) fn recount(&self) -> u64 {
+    pub fn recount(&self) -> u64 {
         self.queues.iter().sum()
     }
 }

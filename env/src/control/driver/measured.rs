@@ -95,7 +95,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
 impl ControlEnv<OneSwitch> {
     /// Records every event. Call it before the run, with the run's scenario and heuristic. Lines are kept
     /// in memory until [`write_record`](ControlEnv::write_record).
-    pub(crate) fn record_events(&mut self, scenario: &Scenario, low_level: &LowLevelPolicy) {
+    pub fn record_events(&mut self, scenario: &Scenario, low_level: &LowLevelPolicy) {
         self.record_mut().begin(scenario, low_level);
     }
 

@@ -173,12 +173,6 @@ impl EnhancedDynamicThreshold {
         }
     }
 
-    /// Returns true if `port` is in the uncontrolled state, as of the last event.
-    #[cfg(test)]
-    fn is_uncontrolled(&self, port: usize) -> bool {
-        self.ports[port].uncontrolled
-    }
-
     fn limit(&self, view: View<'_>, port: usize) -> f64 {
         let state = &self.ports[port];
         if state.uncontrolled {

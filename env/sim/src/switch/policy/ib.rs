@@ -242,12 +242,6 @@ impl IntelligentBuffer {
         }
     }
 
-    /// Returns the fair share Mfair of a queue as of its last event, bytes per interval.
-    #[cfg(test)]
-    fn fair_share(&self, queue: usize) -> f64 {
-        self.queues[queue].share.bytes()
-    }
-
     #[inline]
     fn number_of_interval(&mut self, now: Time) -> u64 {
         if now >= self.interval.1 {

@@ -108,7 +108,7 @@ pub struct LosslessPolicy(pub LosslessThresholds);
 
 impl LosslessPolicy {
     /// Returns SONiC's rule with the same α at both sides: Dynamic Threshold for lossless packets.
-    pub(crate) fn dynamic_threshold(alpha: f64) -> LosslessPolicy {
+    pub fn dynamic_threshold(alpha: f64) -> LosslessPolicy {
         LosslessPolicy(LosslessThresholds {
             sharing: Sharing::Sonic,
             alpha_ingress: alpha,

@@ -64,7 +64,7 @@ impl Driven {
 
     fn state(&self, port: usize) -> State {
         let state = self.edt.ports[port];
-        assert_eq!(self.edt.is_uncontrolled(port), state.uncontrolled);
+        assert_eq!(self.edt.ports[port].uncontrolled, state.uncontrolled);
         (state.uncontrolled, state.dequeues, state.enqueues)
     }
 

@@ -51,7 +51,7 @@ fn a_flow_is_dropped_from_its_second_megabyte_on() {
     let mut bench = congested(config());
     // 50 kB per interval: 20 intervals to the megabyte.
     assert_eq!(send(&mut bench, 7, 50_000, 20), 0);
-    assert_eq!(bench.policy.fair_share(0), 0.0);
+    assert_eq!(bench.policy.queues[0].share.bytes(), 0.0);
     assert_eq!(
         send(&mut bench, 7, 50_000, 20),
         1_000,
@@ -96,7 +96,7 @@ fn an_elephant_loses_what_exceeds_the_fair_share() {
         let lost = send(&mut bench, 7, 50_000, 400) as f64 / 20_000.0;
         // Six standard deviations are 0.021 at one half.
         assert!((lost - expected).abs() < 0.022, "{share}: {lost}");
-        assert!((bench.policy.fair_share(0) - share as f64).abs() < 1.0);
+        assert!((bench.policy.queues[0].share.bytes() - share as f64).abs() < 1.0);
     }
 }
 
@@ -222,7 +222,7 @@ fn a_drop_at_the_head_makes_the_queue_shorter() {
         }
         bench.now = config.interval;
         assert!(bench.accepts(0, 1_000));
-        bench.policy.fair_share(0)
+        bench.policy.queues[0].share.bytes()
     };
     assert_eq!(share(true), share(false));
 }
