@@ -281,12 +281,15 @@ pub enum EnvError {
     InvalidAction(String),
     /// Many traces in a row ended without one decision.
     #[error(
-        "{tried} traces in a row ended without a decision: the traffic of scenario '{scenario}' \
-         never fills the share of a port"
+        "{tried} traces in a row ended without a decision, {empty} of them because they have no flows: the traffic \
+         of scenario '{scenario}' never fills the share of a port; in a scenario whose traffic lasts for some time, \
+         a longer `measure_ms`, more `load` or a greater `query_rate` gives it more"
     )]
     NoDecision {
         /// Traces tried.
         tried: u64,
+        /// Those without flows among them.
+        empty: u64,
         /// Name of the scenario.
         scenario: String,
     },

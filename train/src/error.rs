@@ -186,6 +186,7 @@ impl TrainError {
             Self::Env(EnvError::Simulation(error)) | Self::Simulation(error) => {
                 matches!(error, SimError::Trace(TraceError::NoFlows))
             }
+            Self::Env(EnvError::NoDecision { .. }) => true,
             Self::Eval(error) => error.is_bad_input(),
             Self::Env(_)
             | Self::Entrant(_)

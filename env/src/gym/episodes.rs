@@ -117,28 +117,24 @@ impl<T: ControlTopology> Episodes<T> {
     fn draw(&mut self) -> Result<Episode<T>, EnvError> {
         let period = self.options.traces.period();
         let limit = period.unwrap_or(MAX_SKIPPED).min(MAX_SKIPPED);
-        let mut without_flows = 0;
+        let mut empty = 0;
         for skipped in 0..limit {
             let index = self.options.traces.index(self.next);
             self.next += 1;
             match self.begin(index, skipped) {
                 Ok(Some(episode)) => return Ok(episode),
                 Ok(None) => {}
-                Err(EnvError::Simulation(SimError::Trace(TraceError::NoFlows))) => {
-                    without_flows += 1;
-                }
+                Err(EnvError::Simulation(SimError::Trace(TraceError::NoFlows))) => empty += 1,
                 Err(error) => return Err(error),
             }
         }
-        Err(match without_flows == limit {
-            true => EnvError::Simulation(SimError::Trace(TraceError::NoFlows)),
-            false => self.no_decision(limit),
-        })
+        Err(self.no_decision(limit, empty))
     }
 
-    fn no_decision(&self, tried: u64) -> EnvError {
+    fn no_decision(&self, tried: u64, empty: u64) -> EnvError {
         EnvError::NoDecision {
             tried,
+            empty,
             scenario: self.options.scenario.name.clone(),
         }
     }
@@ -155,7 +151,9 @@ impl<T: ControlTopology> Episodes<T> {
         }
         self.current = None;
         let episode = match options.trace {
-            Some(index) => self.begin(index, 0)?.ok_or_else(|| self.no_decision(1))?,
+            Some(index) => self
+                .begin(index, 0)?
+                .ok_or_else(|| self.no_decision(1, 0))?,
             None => self.draw()?,
         };
         Ok(self.current.insert(episode))
