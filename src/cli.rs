@@ -1,25 +1,24 @@
 //! The command line: converts arguments into objects and runs them. One file per subcommand.
 
 mod bench;
-mod choose;
 mod credence;
-mod curves;
 pub mod embed;
 mod error;
 mod eval;
 mod explain;
 mod export;
 mod figures;
+mod former;
 mod headroom;
 mod infer;
 mod interrupt;
+mod list;
 mod output;
-mod policies;
 mod policy;
 #[cfg(test)]
 mod reference;
+mod runs;
 mod scenario;
-mod scenarios;
 mod sim;
 mod slotted;
 mod sonic_agent;
@@ -101,7 +100,7 @@ impl Common {
             writeln!(out, "{}", input::lines(text))
         };
         match written {
-            // The reader of a pipe has read enough (`bufgym policies | head -1`).
+            // The reader of a pipe has read enough (`bufgym list policies | head -1`).
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             other => other.map_err(CliError::failure),
         }
@@ -123,14 +122,12 @@ enum Command {
     Explain(explain::ExplainArgs),
     Figures(figures::FiguresArgs),
     Export(export::ExportArgs),
-    Curves(curves::CurvesArgs),
-    Choose(choose::ChooseArgs),
+    Runs(runs::RunsArgs),
     Sim(sim::SimArgs),
     Trace(trace::TraceArgs),
     Tune(tune::TuneArgs),
     Infer(infer::InferArgs),
-    Policies(policies::PoliciesArgs),
-    Scenarios(scenarios::ScenariosArgs),
+    List(list::ListArgs),
     Credence(credence::CredenceArgs),
     Slotted(slotted::SlottedArgs),
     SonicAgent(sonic_agent::SonicAgentArgs),
@@ -157,6 +154,7 @@ pub fn main() -> ExitCode {
 /// Does the same as [`main`] with these arguments, the first of which is the program's name. Commands that
 /// support hosts use those of `cluster`.
 fn run_with(arguments: Vec<OsString>, cluster: Option<Cluster>) -> u8 {
+    let (arguments, note) = former::present(arguments);
     let mut cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return usage(error),
@@ -171,8 +169,12 @@ fn run_with(arguments: Vec<OsString>, cluster: Option<Cluster>) -> u8 {
         .without_time();
     // It already exists if a program runs several commands.
     let _ = log.try_init();
+    let common = cli.common.clone();
     match run(cli, &arguments) {
-        Ok(()) => EXIT_SUCCESS,
+        Ok(()) => {
+            note.into_iter().for_each(|note| common.note(note));
+            EXIT_SUCCESS
+        }
         Err(CliError::Interrupted(code)) => code,
         Err(error) => {
             say(format_args!("error: {error}"));
@@ -205,14 +207,12 @@ fn run(cli: Cli, arguments: &[OsString]) -> CliResult {
         Command::Explain(args) => explain::run(args, &common),
         Command::Figures(args) => figures::run(args, &common),
         Command::Export(args) => export::run(args, &common),
-        Command::Curves(args) => curves::run(args, &common),
-        Command::Choose(args) => choose::run(args, &common),
+        Command::Runs(args) => runs::run(args, &common),
         Command::Sim(args) => sim::run(args, &common),
         Command::Trace(args) => trace::run(args, &common),
         Command::Tune(args) => tune::run(args, &common),
         Command::Infer(args) => infer::run(args, &common),
-        Command::Policies(args) => policies::run(args, &common),
-        Command::Scenarios(args) => scenarios::run(args, &common),
+        Command::List(args) => list::run(args, &common),
         Command::Credence(args) => credence::run(args, &common),
         Command::Slotted(args) => slotted::run(args, &common),
         Command::SonicAgent(_) => sonic_agent::run(arguments),

@@ -8,7 +8,7 @@ Stable-Baselines3 here, as a checkpoint that Rust runs. Both have the same netwo
 and as many updates of the same batch size per decision. Critics, exploration and discounts are each library's own: a
 discount of Stable-Baselines3 counts steps, and is the mean of those of the environment.
 
-``curves/sb3-sac/metrics.csv`` has the columns of a training that ``bufgym curves`` reads; ``curves/curves.svg`` is what
+``curves/sb3-sac/metrics.csv`` has the columns of a training that ``bufgym runs curves`` reads; ``curves/curves.svg`` is what
 it draws of this one and of the run folders. The best weights of every run folder are judged again first, which has to
 give the number in their manifest: then the traces are the same.
 

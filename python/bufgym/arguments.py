@@ -24,7 +24,7 @@ NAMES = (
 
 DESCRIPTION = """
         settings: settings of the scenario to change, such as ``{"min_rto_us": 10000}``; see
-            ``bufgym scenarios``.
+            ``bufgym list scenarios``.
         split: ``"train"``, ``"validation"`` or ``"test"``.
         seed: seed of the traces; the seed of ``reset`` takes its place. Without either, the first reset
             draws one from the machine's entropy.

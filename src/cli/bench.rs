@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use super::Common;
@@ -23,35 +23,61 @@ use simulate::Load;
 /// Measure simulator, environments, learner and inference
 #[derive(Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
     after_help = "Figures depend on the machine and on what else runs on it.\n\nExamples:\n  \
     bufgym bench\n  \
-    bufgym bench --policies --seconds 10\n  \
-    bufgym bench --fabric --json\n  \
-    bufgym bench --export --checkpoint runs/mine/checkpoints/best\n  \
+    bufgym bench policies --seconds 10\n  \
+    bufgym bench fabric --json\n  \
+    bufgym bench export --checkpoint runs/mine/checkpoints/best\n  \
     bufgym bench --seconds 10 --json > bench.json"
 )]
 pub struct BenchArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
     #[command(flatten)]
     scenario: ScenarioArgs,
+    #[command(flatten)]
+    time: TimeArgs,
+    /// Where the learner computes, as in `bufgym train`; everything else is measured on the processor
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    device: DeviceChoice,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Measure what every policy costs per packet
+    Policies {
+        #[command(flatten)]
+        scenario: ScenarioArgs,
+        #[command(flatten)]
+        time: TimeArgs,
+    },
+    /// Measure a decision in every exported form that this machine can build and run
+    Export {
+        /// Checkpoint whose export is measured [default: the shipped weights]
+        #[arg(long, value_name = "DIR")]
+        checkpoint: Option<PathBuf>,
+        #[command(flatten)]
+        time: TimeArgs,
+    },
+    /// Measure networks of several switches relative to a single one
+    Fabric {
+        #[command(flatten)]
+        time: TimeArgs,
+    },
+}
+
+#[derive(Args)]
+struct TimeArgs {
     /// Time given to each measurement
     #[arg(long, value_name = "S", default_value_t = 3.0, allow_negative_numbers = true, value_parser = seconds)]
     seconds: f64,
-    /// Measure what every policy costs per packet, and nothing else
-    #[arg(long)]
-    policies: bool,
-    /// Measure a decision in every exported form that this machine can build and run, and nothing
-    /// else
-    #[arg(long, conflicts_with = "policies")]
-    export: bool,
-    /// Measure networks of several switches relative to a single one, and nothing else
-    #[arg(long, conflicts_with_all = ["policies", "export", "scenario", "set"])]
-    fabric: bool,
-    /// Checkpoint whose export is measured [default: the shipped weights]
-    #[arg(long, value_name = "DIR", requires = "export")]
-    checkpoint: Option<PathBuf>,
-    /// Where the learner computes, as in `bufgym train`; everything else is measured on the processor
-    #[arg(long, value_name = "DEVICE", default_value_t, conflicts_with_all = ["policies", "export", "fabric"])]
-    device: DeviceChoice,
+}
+
+impl TimeArgs {
+    fn budget(&self) -> Duration {
+        Duration::from_secs_f64(self.seconds)
+    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
@@ -74,21 +100,20 @@ const PORTS: [usize; 2] = [16, 96];
 
 /// Runs the command.
 pub fn run(args: BenchArgs, common: &Common) -> CliResult {
-    if args.export {
-        let budget = Duration::from_secs_f64(args.seconds);
-        return export::run(args.checkpoint.as_deref(), budget, common);
-    }
-    if args.fabric {
-        let budget = Duration::from_secs_f64(args.seconds);
-        return fabric::run(common.seed(), budget, common);
-    }
-    let scenario = args.scenario.resolve()?;
-    check_memory(&scenario, ENVIRONMENTS[1] as u64, 0)?;
     let seed = common.seed();
-    let budget = Duration::from_secs_f64(args.seconds);
-    if args.policies {
-        return simulate::policies(&scenario, seed, budget, common);
+    match args.action {
+        Some(Action::Policies { scenario, time }) => {
+            let scenario = resolve(&scenario)?;
+            return simulate::policies(&scenario, seed, time.budget(), common);
+        }
+        Some(Action::Export { checkpoint, time }) => {
+            return export::run(checkpoint.as_deref(), time.budget(), common);
+        }
+        Some(Action::Fabric { time }) => return fabric::run(seed, time.budget(), common),
+        None => {}
     }
+    let scenario = resolve(&args.scenario)?;
+    let budget = args.time.budget();
     let device = args.device.open().or_bad_input()?;
     let threads = rayon::current_num_threads();
     let line = |label: String, figure: String| {
@@ -102,7 +127,7 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
     };
     line(
         format!("scenario {}", scenario.name),
-        format!("{threads} threads, {} s each", args.seconds),
+        format!("{threads} threads, {} s each", args.time.seconds),
     );
     if args.device != DeviceChoice::Cpu {
         line(format!("learner on {}", args.device), device.name.clone());
@@ -170,6 +195,12 @@ pub fn run(args: BenchArgs, common: &Common) -> CliResult {
         common.print(&value, "")?;
     }
     Ok(())
+}
+
+fn resolve(scenario: &ScenarioArgs) -> CliResult<Scenario> {
+    let scenario = scenario.resolve()?;
+    check_memory(&scenario, ENVIRONMENTS[1] as u64, 0)?;
+    Ok(scenario)
 }
 
 /// Repeats `work` until the time is over, at least once. Returns the sum of its counts and the

@@ -42,7 +42,7 @@ pub fn parse(text: &str, scenario: &Scenario) -> CliResult<Entrant> {
             CliError::bad("policy ndt-int8: this program was built without weights; give a checkpoint folder, as in ndt-int8:DIR")
         }),
         LINEAR => shipped_linear()?.ok_or_else(|| {
-            CliError::bad("policy linear: this program was built without a linear rule; run `bufgym tune --policy linear` and give its file, as in linear:FILE")
+            CliError::bad("policy linear: this program was built without a linear rule; run `bufgym tune linear` and give its file, as in linear:FILE")
         }),
         _ => {
             let entrant = read(text).or_bad_input()?;

@@ -34,7 +34,7 @@ use super::scenario::{FlowFile, ScenarioArgs, TraceChoice};
     bufgym sim --policy ndt --seed 3 --record-control control.txt\n  \
     bufgym sim --policy dt --scenario testbed-4x100m --seed 3 --set flows=30 --pcap switch.pcap")]
 pub struct SimArgs {
-    /// Policy: `dt`, `dt:alpha=8`, `ndt`, `ndt:DIR`, `ndt-int8:DIR`, `linear:FILE`, `onnx:FILE` ... (`bufgym policies` lists them)
+    /// Policy: `dt`, `dt:alpha=8`, `ndt`, `ndt:DIR`, `ndt-int8:DIR`, `linear:FILE`, `onnx:FILE` ... (`bufgym list policies` lists them)
     #[arg(long, value_name = "P")]
     policy: String,
     #[command(flatten)]

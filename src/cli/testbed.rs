@@ -35,25 +35,22 @@ const ATTEMPTS: u64 = 3;
 /// Play flows through real TCP and a software switch on this machine (Linux; needs root or `unshare -Urn`)
 #[derive(Args)]
 #[command(
-    args_conflicts_with_subcommands = true,
-    subcommand_negates_reqs = true,
     after_help = "Hosts are network namespaces with the kernel's TCP; the switch is a program with the simulator's \
     policies. A run takes as long as its trace. Namespaces and interfaces end with the command, however it \
     ends. docs/testbed.md says what it can and cannot show.\n\nExamples:\n  \
-    sudo bufgym testbed --policy dt --seed 3 --out out\n  \
-    unshare -Urn bufgym testbed --policy ndt --trace flows.csv --set ports=4 --out out --timeline\n  \
-    sudo bufgym testbed --policy dt:alpha=8 --congestion bbr --set rate_bps=50000000\n  \
+    sudo bufgym testbed run --policy dt --seed 3 --out out\n  \
+    unshare -Urn bufgym testbed run --policy ndt --trace flows.csv --set ports=4 --out out --timeline\n  \
+    sudo bufgym testbed run --policy dt:alpha=8 --congestion bbr --set rate_bps=50000000\n  \
     sudo bufgym testbed compare --policy edt --policy st --policy ndt --traces 8 --out report"
 )]
 pub struct TestbedArgs {
     #[command(subcommand)]
-    action: Option<Action>,
-    #[command(flatten)]
-    play: play::PlayArgs,
+    action: Action,
 }
 
 #[derive(Subcommand)]
 enum Action {
+    Run(play::PlayArgs),
     Compare(compare::CompareArgs),
     /// The process of a host, which the switch starts
     #[command(hide = true)]
@@ -63,9 +60,9 @@ enum Action {
 /// Runs the command.
 pub fn run(args: TestbedArgs, common: &Common) -> CliResult {
     match args.action {
-        None => play::run(&args.play, common),
-        Some(Action::Compare(args)) => compare::run(&args, common),
-        Some(Action::Host) => match testbed::serve_host() {
+        Action::Run(args) => play::run(&args, common),
+        Action::Compare(args) => compare::run(&args, common),
+        Action::Host => match testbed::serve_host() {
             true => Ok(()),
             false => Err(CliError::Interrupted(super::EXIT_FAILURE)),
         },

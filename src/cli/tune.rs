@@ -5,9 +5,9 @@ mod kept;
 mod linear;
 mod place;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use bufgym::env::control::{LowLevelPolicy, Objective};
+use bufgym::env::control::Objective;
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::TRACES;
 use bufgym::sim::scenario::Scenario;
@@ -15,7 +15,7 @@ use bufgym::sim::switch::PolicySpec;
 use bufgym::train::TrainError;
 use bufgym::train::remote::RemoteError;
 use bufgym::train::tune::{self, Progress, TuneConfig, Tuning};
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::Common;
@@ -30,36 +30,41 @@ use kept::Kept;
 /// Search a policy's parameters on training traces
 #[derive(Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
     after_help = "All parameters of the policy and of its queue management are searched at once, on training \
     traces; validation traces choose among the best. The defaults are always among them.\n\n\
     The result is kept in checkpoints/tuned, and `P:tuned` or `P+A:tuned` is then a policy wherever that \
     scenario is used, if it was found for mean FCT; also with other warmup_ms, measure_ms and drain_ms if it was not \
-    tuned for these. Every scenario has a file of its own: NAME.json for a preset, NAME-HASH.json for other settings. A result that is there is replaced with --force only. \
-    Where an --all was interrupted, the same command resumes.\n\n\
-    `linear` is a rule of sixteen weights that sets the alpha of every port from what the switch sees, as ndt's \
-    network does. Its file is a policy too: linear:FILE.\n\nExamples:\n  \
+    tuned for these. Every scenario has a file of its own: NAME.json for a preset, NAME-HASH.json for other settings. A result that is there is replaced with --force only.\n\n\
+    Examples:\n  \
     bufgym tune --policy dt\n  \
     bufgym tune --policy edt+red --scenario ndt-96x10g-incast --simulations 2000\n  \
-    bufgym tune --policy dt --traces 128 --force\n  \
-    bufgym tune --all --simulations 1500 --force\n  \
-    bufgym tune --all --best 10 --scenario linux-16x1g\n  \
     bufgym tune --policy dt --objective loss\n  \
-    bufgym tune --policy linear --low-level fab:alpha_short=2048 --generations 40 --out rule.json\n  \
+    bufgym tune all --best 10 --scenario linux-16x1g\n  \
+    bufgym tune linear --out rule.json\n  \
     bufgym eval --policy dt:tuned --policy edt+red:tuned --policy linear:rule.json"
 )]
 pub struct TuneArgs {
-    /// Policy to tune, with queue management or without, or `linear`; the search starts from its
-    /// parameters and from the defaults
-    #[arg(long, value_name = "P", required_unless_present = "all")]
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Policy to tune, with queue management or without; the search starts from its parameters and from the defaults
+    #[arg(long, value_name = "P", required = true)]
     policy: Option<String>,
-    /// Tune every rule, alone and with each queue management; with step, which only marks, where hosts use ECN
-    #[arg(long, conflicts_with = "policy")]
-    all: bool,
-    /// Of `--all`: give all rules an eighth of the simulations, and only the N best the rest
-    #[arg(long, value_name = "N", conflicts_with = "policy", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000))]
-    best: Option<u64>,
-    /// Objective, as in training: fct, slowdown, loss, throughput, delay, fairness, pfc
-    /// or tails
+    #[command(flatten)]
+    search: SearchArgs,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    All(all::AllArgs),
+    Linear(linear::LinearArgs),
+}
+
+/// Settings of a search for one policy or for all.
+#[derive(Args)]
+struct SearchArgs {
+    /// Objective, as in training: fct, slowdown, loss, throughput, delay, fairness, pfc or tails
     #[arg(long, value_name = "OBJECTIVE", default_value = "fct")]
     objective: Objective,
     #[command(flatten)]
@@ -67,22 +72,9 @@ pub struct TuneArgs {
     /// Simulations to spend on a policy [default: those of a default training of the network]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(tune::LEAST_SIMULATIONS..=1_000_000_000))]
     simulations: Option<u64>,
-    /// Validation traces that choose the result, fewer if they took more than a third of the
-    /// simulations; of `linear`, training traces
+    /// Validation traces that choose the result, fewer if they took more than a third of the simulations
     #[arg(long, value_name = "N", default_value_t = TRACES, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     traces: u64,
-    /// Of `linear`: the heuristic whose alpha is set: dt, edt, tdt, fab, ib, abm, occamy [default: that of `bufgym train`]
-    #[arg(long, value_name = "POLICY")]
-    low_level: Option<LowLevelPolicy>,
-    /// Of `linear`: length of the search
-    /// [default: 25]
-    #[arg(long, value_name = "N", allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    generations: Option<u64>,
-    /// Of `linear`: file for the weights [default: checkpoints/linear-SCENARIO.json, named as the
-    /// files of checkpoints/tuned are; linear:tuned stands for it]
-    #[arg(long, value_name = "FILE.json")]
-    out: Option<PathBuf>,
     /// Replace the result that is there
     #[arg(long)]
     force: bool,
@@ -90,13 +82,14 @@ pub struct TuneArgs {
 
 /// Runs the command.
 pub fn run(args: TuneArgs, common: &Common) -> CliResult {
-    let Some(policy) = args.policy.as_deref() else {
-        return all::run(&args, common);
-    };
-    if linear::is_linear(policy) {
-        return linear::run(&args, policy, common);
+    match args.action {
+        Some(Action::All(args)) => return all::run(&args, common),
+        Some(Action::Linear(args)) => return linear::run(&args, common),
+        None => {}
     }
-    args.refuse_linear_options(policy)?;
+    let policy = args.policy.unwrap_or_default();
+    linear::refuse(&policy)?;
+    let args = args.search;
     let scenario = args.scenario.resolve_any()?;
     let policy: PolicySpec = policy.parse().or_bad_input()?;
     let config = settings(&args, common, scenario, policy)?;
@@ -133,7 +126,7 @@ pub fn run(args: TuneArgs, common: &Common) -> CliResult {
     problem.map_or(Ok(()), Err)
 }
 
-impl TuneArgs {
+impl SearchArgs {
     fn simulations(&self) -> u64 {
         self.simulations.unwrap_or_else(tune::default_simulations)
     }
@@ -142,7 +135,7 @@ impl TuneArgs {
 /// Returns the configuration of a policy's search. It also starts from earlier results: for the policy, and
 /// for the rule without queue management.
 fn settings(
-    args: &TuneArgs,
+    args: &SearchArgs,
     common: &Common,
     scenario: Scenario,
     policy: PolicySpec,

@@ -21,7 +21,7 @@ fn an_unknown_policy_suggests_the_nearest() {
     sandbox.refused("eval --policy ett", &["ett", "`edt`"]);
     sandbox.refused("sim --policy dt:alfa=2", &["alfa", "`alpha`"]);
     sandbox.refused("sim --policy dt:alpha=-2", &["alpha", "-2"]);
-    sandbox.refused("policies dtt", &["dtt", "`dt`"]);
+    sandbox.refused("list policies dtt", &["dtt", "`dt`"]);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_message_suggests_only_what_the_command_takes() {
     sandbox.refused("train --low-level DT", &["DT", "`dt`"]);
     sandbox.refused("train --low-level ndt", &["'ndt'", "there are dt, "]);
     sandbox.refused("train --objective FCT", &["FCT", "`fct`"]);
-    sandbox.refused("policies NDT", &["NDT", "`ndt`"]);
+    sandbox.refused("list policies NDT", &["NDT", "`ndt`"]);
     sandbox.refused("sim --policy dt --split Train", &["Train", "`train`"]);
     sandbox.refused("sim --policy dt --set Load=1", &["Load", "`load`"]);
     sandbox.refused("sim --policy dt --scenario NDT-16x1g", &["`ndt-16x1g`"]);
@@ -89,7 +89,7 @@ fn an_unknown_scenario_or_setting_suggests_the_nearest() {
     );
     sandbox.refused("sim --policy dt --set load=many", &["load", "many"]);
     sandbox.refused("train --set load=-1", &["load"]);
-    sandbox.refused("scenarios ndt", &["ndt"]);
+    sandbox.refused("list scenarios ndt", &["ndt"]);
     sandbox.refused("sim --policy dt --scenario missing.toml", &["missing.toml"]);
 }
 

@@ -80,7 +80,7 @@ fn the_best_of_several_seeds_is_chosen_and_names_all() {
     sandbox.validated_checkpoint("b", 2, 0.7);
     let best = sandbox.validated_checkpoint("run/checkpoints/best", 3, 0.6);
     sandbox.validated_checkpoint("a", 1, 0.65);
-    let run = sandbox.ok("choose b run a --out chosen --json").json();
+    let run = sandbox.ok("runs choose b run a --out chosen --json").json();
     assert_eq!(run["seed"], 3);
     assert_eq!(run["chosen"], "run");
     let (weights, manifest) = checkpoint::load_actor(&sandbox.path("chosen")).unwrap();
@@ -95,8 +95,8 @@ fn the_best_of_several_seeds_is_chosen_and_names_all() {
         "{}",
         report.stdout
     );
-    sandbox.refused("choose a b --out chosen", &["chosen", "--force"]);
-    sandbox.ok("choose a b --out chosen --force");
+    sandbox.refused("runs choose a b --out chosen", &["chosen", "--force"]);
+    sandbox.ok("runs choose a b --out chosen --force");
     let (_, manifest) = checkpoint::load_actor(&sandbox.path("chosen")).unwrap();
     assert_eq!(manifest.seed, 1);
 }
@@ -106,10 +106,10 @@ fn only_trainings_that_differ_in_their_seed_are_compared() {
     let sandbox = Sandbox::new();
     sandbox.validated_checkpoint("c", 1, 0.7);
     sandbox.validated_checkpoint("d", 1, 0.6);
-    sandbox.refused("choose c d --out e", &["c", "d", "seed 1"]);
-    sandbox.refused("choose c --out e", &["2"]);
+    sandbox.refused("runs choose c d --out e", &["c", "d", "seed 1"]);
+    sandbox.refused("runs choose c --out e", &["2"]);
     sandbox.random_checkpoint("d");
-    sandbox.refused("choose c d --out e", &["d", "no validation result"]);
+    sandbox.refused("runs choose c d --out e", &["d", "no validation result"]);
     for (from, to, field) in [
         (
             "\"objective\": \"fct\"",
@@ -127,6 +127,6 @@ fn only_trainings_that_differ_in_their_seed_are_compared() {
         sandbox.validated_checkpoint("c", 1, 0.7);
         edit(&sandbox, from, to);
         sandbox.validated_checkpoint("d", 2, 0.6);
-        sandbox.refused("choose d c --out e", &["c", "d", field]);
+        sandbox.refused("runs choose d c --out e", &["c", "d", field]);
     }
 }

@@ -202,10 +202,10 @@ const CASES: [Case; 6] = [
         most: 16,
     },
     Case {
-        command: "tune --policy linear --traces 1 --generations 1 --set ports=4 --set active_ports=1..1 --set incast_degree=1..1 --set flows=4..4 --set workload=fb_hadoop --quiet --out rule.json --force",
+        command: "tune linear --traces 1 --generations 1 --set ports=4 --set active_ports=1..1 --set incast_degree=1..1 --set flows=4..4 --set workload=fb_hadoop --quiet --out rule.json --force",
         output: "rule.json",
         before: Some(
-            "tune --policy linear --traces 1 --generations 1 --set ports=4 --set active_ports=1..1 --set incast_degree=1..1 --set flows=4..4 --set workload=fb_hadoop --seed 2 --quiet --out rule.json",
+            "tune linear --traces 1 --generations 1 --set ports=4 --set active_ports=1..1 --set incast_degree=1..1 --set flows=4..4 --set workload=fb_hadoop --seed 2 --quiet --out rule.json",
         ),
         same: &["rule.json"],
         most: 16,

@@ -4,21 +4,19 @@ use bufgym::sim::switch::policy::catalogue;
 
 use crate::harness::Sandbox;
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 14] = [
     "train",
     "eval",
     "headroom",
     "explain",
     "export",
     "figures",
-    "curves",
-    "choose",
+    "runs",
     "sim",
     "trace",
     "infer",
     "credence",
-    "policies",
-    "scenarios",
+    "list",
     "sonic-agent",
     "bench",
 ];
@@ -43,6 +41,19 @@ fn every_command_explains_itself_with_examples() {
 }
 
 #[test]
+fn former_commands_keep_working_with_a_note() {
+    let sandbox = Sandbox::new();
+    let now = sandbox.ok("list policies dt");
+    assert_eq!(now.stderr, "");
+    let former = sandbox.ok("policies dt");
+    assert_eq!(former.stdout, now.stdout);
+    let note = "`bufgym policies` is now `bufgym list policies`\n";
+    assert_eq!(former.stderr, note);
+    assert_eq!(sandbox.ok("policies dt --quiet").stderr, "");
+    sandbox.refused("scenarios ndt", &["ndt"]);
+}
+
+#[test]
 fn the_version_is_the_packages() {
     let version = Sandbox::new().ok("--version").stdout;
     assert_eq!(
@@ -54,7 +65,7 @@ fn the_version_is_the_packages() {
 #[test]
 fn every_listed_policy_is_described_and_accepted() {
     let sandbox = Sandbox::new();
-    let listing = sandbox.ok("policies --json").json();
+    let listing = sandbox.ok("list policies --json").json();
     let names: Vec<&str> = listing["policies"]
         .as_array()
         .unwrap()
@@ -76,11 +87,11 @@ fn every_listed_policy_is_described_and_accepted() {
     for name in names {
         assert!(
             sandbox
-                .ok(&format!("policies {name}"))
+                .ok(&format!("list policies {name}"))
                 .stdout
                 .starts_with(name)
         );
-        let one = sandbox.ok(&format!("policies {name} --json")).json();
+        let one = sandbox.ok(&format!("list policies {name} --json")).json();
         assert_eq!(one["policies"].as_array().unwrap().len(), 1);
     }
 }
@@ -88,15 +99,15 @@ fn every_listed_policy_is_described_and_accepted() {
 #[test]
 fn a_printed_scenario_is_read_back_as_the_same() {
     let sandbox = Sandbox::new();
-    let listing = sandbox.ok("scenarios --json").json();
+    let listing = sandbox.ok("list scenarios --json").json();
     for preset in listing["scenarios"].as_array().unwrap() {
         let name = preset["name"].as_str().unwrap();
-        let toml = sandbox.ok(&format!("scenarios {name}")).stdout;
+        let toml = sandbox.ok(&format!("list scenarios {name}")).stdout;
         sandbox.write("mine.toml", &toml);
-        assert_eq!(sandbox.ok("scenarios mine.toml").stdout, toml);
+        assert_eq!(sandbox.ok("list scenarios mine.toml").stdout, toml);
         assert_eq!(
-            sandbox.ok("scenarios mine.toml --json").json(),
-            sandbox.ok(&format!("scenarios {name} --json")).json()
+            sandbox.ok("list scenarios mine.toml --json").json(),
+            sandbox.ok(&format!("list scenarios {name} --json")).json()
         );
     }
 }

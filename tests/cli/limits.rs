@@ -89,7 +89,7 @@ fn an_endless_or_huge_file_or_a_folder_is_refused_as_any_input() {
         "train --scenario @",
         "train --config @",
         "train --resume @",
-        "scenarios @",
+        "list scenarios @",
         "trace --from-pcap @ --out flows.csv",
         "slotted --policy lqd --ports 4 --buffer 16 --arrivals @",
         "infer --checkpoint c --observations @ --out actions.npy",
@@ -99,8 +99,8 @@ fn an_endless_or_huge_file_or_a_folder_is_refused_as_any_input() {
         "sim --policy ndt-int8:@",
         "export --checkpoint @ --format c --out exported",
         "explain --checkpoint @ --out explained",
-        "curves @ --out figure.svg",
-        "choose c @ --out chosen",
+        "runs curves @ --out figure.svg",
+        "runs choose c @ --out chosen",
     ];
     for reader in readers {
         for file in ["/dev/zero", "sparse", "folder", "missing"] {
@@ -138,7 +138,7 @@ fn an_endless_or_huge_file_in_a_folder_is_refused() {
             "checkpoints/tuned/ndt-16x1g.json".to_owned(),
             "sim --policy dt:tuned",
         ),
-        ("run/metrics.csv".to_owned(), "curves run --out c.svg"),
+        ("run/metrics.csv".to_owned(), "runs curves run --out c.svg"),
         (format!("{step}/state.json"), resume),
         (format!("{step}/state.sha256"), resume),
         (format!("{step}/replay.bin"), resume),
@@ -250,7 +250,7 @@ fn what_does_not_fit_into_memory_is_refused_before_it_begins() {
             "traces",
         ),
         (
-            "tune --policy linear --out l.json --traces 1000000 --set flows=100000",
+            "tune linear --out l.json --traces 1000000 --set flows=100000",
             "traces",
         ),
         (
@@ -351,10 +351,10 @@ fn messages_show_excerpts_of_arguments() {
             "export --checkpoint @ --format c --out e",
             "export --checkpoint c --format @ --out e",
             "infer --checkpoint c --observations @ --out e",
-            "policies @",
-            "scenarios @",
-            "curves @ --out c.svg",
-            "choose c @ --out chosen",
+            "list policies @",
+            "list scenarios @",
+            "runs curves @ --out c.svg",
+            "runs choose c @ --out chosen",
             "trace --from-pcap @ --out f.csv",
         ] {
             let arguments: Vec<String> = command
@@ -500,12 +500,12 @@ fn curves_of_any_numbers_are_drawn() {
             "run/metrics.csv",
             &format!("decisions,validation\n1,{first}\n2,{second}\n"),
         );
-        let run = run_in_little_memory(&sandbox, &words("curves run --out c.svg --force"));
+        let run = run_in_little_memory(&sandbox, &words("runs curves run --out c.svg --force"));
         assert_eq!(run.code, Some(0), "{results:?}: {}", run.stderr);
         assert!(sandbox.read("c.svg").len() < 100_000, "{results:?}");
     }
     sandbox.write("run/metrics.csv", "decisions,validation\n1e308,1\n");
-    refusal(&sandbox, &words("curves run --out c.svg --force"));
+    refusal(&sandbox, &words("runs curves run --out c.svg --force"));
 }
 
 #[test]

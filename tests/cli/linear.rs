@@ -1,4 +1,4 @@
-//! `tune --policy linear` writes a rule, and `linear:FILE` is a policy.
+//! `tune linear` writes a rule, and `linear:FILE` is a policy.
 
 use std::fs;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::harness::Sandbox;
 
 const SMALL: &str = "--set ports=4 --set active_ports=2..4 --set flows=10..15 --set buffer_bytes=200000 --set incast_degree=2..3";
-const SEARCH: &str = "tune --policy linear --generations 2 --traces 4";
-const QUICK: &str = "tune --policy linear --generations 1 --traces 1";
+const SEARCH: &str = "tune linear --generations 2 --traces 4";
+const QUICK: &str = "tune linear --generations 1 --traces 1";
 
 /// Commands that read the rule `rule.json`.
 const READERS: [&str; 2] = [
@@ -105,10 +105,7 @@ fn the_rule_of_a_scenario_is_found_again_for_its_settings_only() {
         simulate("linear:tuned"),
         simulate(&format!("linear:{file}"))
     );
-    sandbox.refused(
-        "sim --policy linear:tuned",
-        &["bufgym tune --policy linear"],
-    );
+    sandbox.refused("sim --policy linear:tuned", &["bufgym tune linear"]);
     let other = sandbox
         .ok(&format!("{QUICK} --objective loss {SMALL} --json"))
         .json();
@@ -117,7 +114,7 @@ fn the_rule_of_a_scenario_is_found_again_for_its_settings_only() {
     fs::remove_file(sandbox.path(file)).unwrap();
     sandbox.refused(
         &format!("sim --policy linear:tuned {SMALL}"),
-        &["bufgym tune --policy linear", file],
+        &["bufgym tune linear", file],
     );
 }
 
@@ -177,22 +174,13 @@ fn a_file_that_cannot_be_used_is_named_with_its_field() {
 #[test]
 fn options_that_make_no_sense_are_refused() {
     let sandbox = Sandbox::new();
-    sandbox.refused(
-        "tune --policy linear --generations 0",
-        &["--generations", "0"],
-    );
-    sandbox.refused("tune --policy linear --low-level lqd", &["lqd", "occamy"]);
-    sandbox.refused("tune --policy linear:rule.json", &["--policy linear"]);
+    sandbox.refused("tune linear --generations 0", &["--generations", "0"]);
+    sandbox.refused("tune linear --low-level lqd", &["lqd", "occamy"]);
+    sandbox.refused("tune --policy linear:rule.json", &["bufgym tune linear"]);
     fs::create_dir(sandbox.path("folder")).unwrap();
-    sandbox.refused("tune --policy linear --out folder", &["folder", "file"]);
-    sandbox.refused(
-        "tune --policy dt --generations 3",
-        &["--generations", "linear"],
-    );
-    sandbox.refused(
-        "tune --policy dt --low-level fab",
-        &["--low-level", "linear"],
-    );
-    sandbox.refused("sim --policy linear:", &["bufgym tune --policy linear"]);
+    sandbox.refused("tune linear --out folder", &["folder", "file"]);
+    sandbox.refused("tune --policy dt --generations 3", &["--generations"]);
+    sandbox.refused("tune --policy dt --low-level fab", &["--low-level"]);
+    sandbox.refused("sim --policy linear:", &["bufgym tune linear"]);
     sandbox.refused("sim --policy linaer", &["linaer", "`linear`"]);
 }

@@ -373,9 +373,16 @@ fn names_of_files_cannot_control_a_terminal_or_a_drawing() {
     let scenario = "name = \"evil\u{202e}31m\"\nflows = 5\n";
     sandbox.write("evil.toml", scenario);
     let commands: [&[&str]; 9] = [
-        &["curves", NASTY, "--out", &svg],
+        &["runs", "curves", NASTY, "--out", &svg],
         &["trace", "--set", "flows=5..5", "--out", &flows],
-        &["choose", "first", &second, "--out", &folder("chosen")],
+        &[
+            "runs",
+            "choose",
+            "first",
+            &second,
+            "--out",
+            &folder("chosen"),
+        ],
         &[
             "sim",
             "--policy",
@@ -404,7 +411,7 @@ fn names_of_files_cannot_control_a_terminal_or_a_drawing() {
             &folder("eval"),
         ],
         &["sim", "--policy", "dt", "--scenario", "evil.toml"],
-        &["scenarios", "evil.toml"],
+        &["list", "scenarios", "evil.toml"],
         &["sim", "--policy", &format!("nothing{NASTY}")],
     ];
     for arguments in commands {
@@ -423,9 +430,9 @@ fn names_of_files_cannot_control_a_terminal_or_a_drawing() {
         // The comparison names its policies after the last part of their names.
         assert_eq!(svg.contains("evil\\u{1b}[2J"), name == "a.svg", "{svg}");
     }
-    let printed = sandbox.ok("scenarios evil.toml").stdout;
+    let printed = sandbox.ok("list scenarios evil.toml").stdout;
     sandbox.write("printed.toml", &printed);
-    assert_eq!(sandbox.ok("scenarios printed.toml").stdout, printed);
+    assert_eq!(sandbox.ok("list scenarios printed.toml").stdout, printed);
     let reread = Scenario::load(&sandbox.path("printed.toml").display().to_string()).unwrap();
     assert_eq!(reread.name, "evil\u{202e}31m");
 }
@@ -443,7 +450,7 @@ fn a_name_that_is_no_text_is_a_name() {
         "trace --set flows=5..5",
         "sim --policy dt --set flows=5..5",
         "export --checkpoint actor --format c",
-        "choose first second",
+        "runs choose first second",
         FAST_TRAIN,
     ]
     .into_iter()
@@ -479,8 +486,8 @@ fn a_time_without_traffic_is_bad_input_of_every_command() {
         "eval --policy dt --traces 1",
         "train --steps 20 --out run",
         "tune --policy dt --simulations 100",
-        "tune --all --simulations 100",
-        "tune --policy linear --traces 1 --generations 1",
+        "tune all --simulations 100",
+        "tune linear --traces 1 --generations 1",
         "credence train --traces 2 --out forest",
     ] {
         let run = sandbox.run(&format!("{command} {short}"));

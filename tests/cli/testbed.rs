@@ -169,7 +169,7 @@ fn long_run(sandbox: &Sandbox, options: &str) -> (Child, Vec<String>) {
         "id,src,dst,start_ns,size_bytes\n0,0,1,0,1000000\n1,1,2,60000000000,1000\n",
     );
     let run = sandbox.spawn(&format!(
-        "testbed --policy dt --trace long.csv --out out --quiet {options}"
+        "testbed run --policy dt --trace long.csv --out out --quiet {options}"
     ));
     let mut hosts = Vec::new();
     wait_for("four hosts", || {
@@ -465,7 +465,7 @@ fn a_switch_that_is_killed_takes_its_hosts_along_and_the_next_run_succeeds() {
     });
     sandbox.write("flows.csv", FLOWS);
     let next = sandbox
-        .ok("testbed --policy dt --trace flows.csv --json")
+        .ok("testbed run --policy dt --trace flows.csv --json")
         .json();
     assert_eq!(next["completed"], 5);
     assert_eq!(left_behind(), before);

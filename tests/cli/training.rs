@@ -116,7 +116,7 @@ fn learning_curves_of_runs_are_drawn_together() {
             "{TRAIN} --steps 120 --seed {seed} --out run{seed}"
         ));
     }
-    let run = sandbox.ok("curves run1 run2 --out curves.svg --json");
+    let run = sandbox.ok("runs curves run1 run2 --out curves.svg --json");
     let trainings = run.json()["trainings"].as_array().unwrap().clone();
     assert_eq!(trainings.len(), 2);
     assert!(
@@ -126,8 +126,14 @@ fn learning_curves_of_runs_are_drawn_together() {
     );
     let svg = sandbox.read("curves.svg");
     assert!(svg.contains("run1") && svg.contains("run2"), "{svg}");
-    sandbox.refused("curves run1 --out curves.svg", &["curves.svg", "--force"]);
-    sandbox.refused("curves nowhere --out new.svg", &["nowhere/metrics.csv"]);
+    sandbox.refused(
+        "runs curves run1 --out curves.svg",
+        &["curves.svg", "--force"],
+    );
+    sandbox.refused(
+        "runs curves nowhere --out new.svg",
+        &["nowhere/metrics.csv"],
+    );
     assert!(!sandbox.path("new.svg").exists());
 }
 

@@ -230,7 +230,7 @@ const TINY: &str = "--set flows=4..4 --set ports=4 --set active_ports=1..2 --set
 #[test]
 fn every_rule_is_tuned_and_an_interrupted_search_goes_on() {
     let sandbox = Sandbox::new();
-    let all = format!("tune --all {LEAST} {TINY} --json");
+    let all = format!("tune all {LEAST} {TINY} --json");
     let first = sandbox.ok(&all).json();
     let rows = first["policies"].as_array().unwrap();
     let names: Vec<&str> = rows
@@ -273,13 +273,13 @@ fn every_rule_is_tuned_and_an_interrupted_search_goes_on() {
     assert!(again["simulations"].as_u64().unwrap() <= 300);
     let rows = again["policies"].as_array().unwrap();
     assert_eq!(rows.iter().filter(|row| row["before"] == false).count(), 3);
-    let table = sandbox.ok(&format!("tune --all {LEAST} {TINY}")).stdout;
+    let table = sandbox.ok(&format!("tune all {LEAST} {TINY}")).stdout;
     assert!(
         table.contains("fab") && table.contains(" 0 simulations"),
         "{table}"
     );
 
-    let other = format!("tune --all --simulations 101 {TINY}");
+    let other = format!("tune all --simulations 101 {TINY}");
     sandbox.refused(&other, &[&file, "dt", "--force"]);
     assert_eq!(sandbox.read(&file), whole);
 }
@@ -288,7 +288,7 @@ fn every_rule_is_tuned_and_an_interrupted_search_goes_on() {
 fn only_the_best_rules_get_all_simulations() {
     let sandbox = Sandbox::new();
     let ecn = "--set transport=dctcp --set ecn_threshold_bytes=9000";
-    let all = format!("tune --all --best 3 --simulations 800 {TINY} {ecn} --json");
+    let all = format!("tune all --best 3 --simulations 800 {TINY} {ecn} --json");
     let first = sandbox.ok(&all).json();
     let policy = |names: &str| {
         let mut rows = first["policies"].as_array().unwrap().iter();
@@ -327,14 +327,14 @@ fn only_the_best_rules_get_all_simulations() {
         (again["simulations"].as_u64(), sandbox.read(&file)),
         (Some(0), kept)
     );
-    sandbox.refused("tune --policy dt --best 3", &["--best", "--policy"]);
+    sandbox.refused("tune --policy dt --best 3", &["--best"]);
 }
 
 #[test]
 fn mistakes_in_a_search_are_named() {
     let sandbox = Sandbox::new();
     for (command, words) in [
-        ("tune --all --policy dt", ["--all", "--policy"]),
+        ("tune all --policy dt", ["unexpected", "--policy"]),
         ("tune", ["--policy", "required"]),
         (
             "tune --policy dt --simulations 99",
@@ -349,11 +349,8 @@ fn mistakes_in_a_search_are_named() {
         }
     }
     sandbox.refused("tune --policy dt+rde", &["rde", "red"]);
-    sandbox.refused("tune --all --generations 3", &["--generations", "--all"]);
-    sandbox.refused(
-        "tune --policy linear --simulations 100",
-        &["--simulations", "--generations"],
-    );
+    sandbox.refused("tune all --generations 3", &["--generations"]);
+    sandbox.refused("tune linear --simulations 100", &["--simulations"]);
     sandbox.refused(
         "tune --policy dt+red:min_bytes=9,max_bytes=9",
         &["max_bytes=9", "above"],

@@ -18,7 +18,7 @@ use super::{INTEGER, LEARNED, LINEAR, ONNX};
 pub enum EntrantError {
     /// There is no such policy.
     #[error(
-        "policy '{}' is not known{}; `bufgym policies` lists them",
+        "policy '{}' is not known{}; `bufgym list policies` lists them",
         excerpt(.0),
         suggestion(.0, &names())
     )]
@@ -69,7 +69,7 @@ pub enum EntrantError {
     },
     /// `linear` without a file.
     #[error(
-        "policy `{}` needs a file, as in linear:rule.json; `bufgym tune --policy linear` writes one",
+        "policy `{}` needs a file, as in linear:rule.json; `bufgym tune linear` writes one",
         excerpt(.0)
     )]
     NoFile(String),

@@ -22,7 +22,7 @@ fn mistakes_are_one_clear_line() {
         "{missing}"
     );
     for text in ["linear", "linear:"] {
-        assert!(message(text).contains("bufgym tune --policy linear"));
+        assert!(message(text).contains("bufgym tune linear"));
     }
     let missing = message("linear:no/such.json");
     assert!(

@@ -70,7 +70,7 @@ pub enum LinearFileError {
         error: io::Error,
     },
     /// The file has another content.
-    #[error("{}: {problem}; `bufgym tune --policy linear` writes such files", path.display())]
+    #[error("{}: {problem}; `bufgym tune linear` writes such files", path.display())]
     Content {
         /// The file.
         path: PathBuf,
@@ -392,7 +392,7 @@ mod tests {
             }
         }
         for text in ["", "[]", "7", &good[..good.len() / 2]] {
-            assert!(problem(text).contains("bufgym tune --policy linear"));
+            assert!(problem(text).contains("bufgym tune linear"));
         }
     }
 

@@ -1,4 +1,4 @@
-//! `bufgym policies`: every policy and every queue management with rule, parameters, defaults and source.
+//! `bufgym list policies`: every policy and every queue management with rule, parameters, defaults and source.
 
 use bufgym::eval::entrant::{INTEGER, LINEAR, ONNX};
 use bufgym::sim::switch::aqm::{self, AqmSpec};
@@ -6,15 +6,15 @@ use bufgym::sim::switch::policy::{Deployment, ParameterInfo, catalogue};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::error::{CliResult, ResultExt as _};
-use super::{Common, policy};
+use crate::cli::error::{CliResult, ResultExt as _};
+use crate::cli::{Common, policy};
 
 /// List every policy and queue management with parameters, defaults and source
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    bufgym policies\n  \
-    bufgym policies edt\n  \
-    bufgym policies red\n  \
+    bufgym list policies\n  \
+    bufgym list policies edt\n  \
+    bufgym list policies red\n  \
     bufgym sim --policy dt:alpha=8 --scenario ndt-16x1g")]
 pub struct PoliciesArgs {
     /// Show this one only
@@ -64,7 +64,7 @@ const LEARNED: [Learned; 4] = [
         switch: "needs more counters than Dynamic Threshold, and a processor that decides; the shipped weights also a byte counter and a time per flow, for FAB below, and a counter per port and a time per flow with losses, for early drop",
         parameter: "FILE",
         default: Some("the shipped weights"),
-        meaning: "file that `bufgym tune --policy linear` wrote, as in linear:FILE",
+        meaning: "file that `bufgym tune linear` wrote, as in linear:FILE",
     },
     Learned {
         name: ONNX,

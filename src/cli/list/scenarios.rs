@@ -1,17 +1,17 @@
-//! `bufgym scenarios`: the presets, or one of them as TOML.
+//! `bufgym list scenarios`: the presets, or one of them as TOML.
 
 use bufgym::sim::scenario::Scenario;
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
-use super::error::{CliResult, ResultExt as _};
+use crate::cli::Common;
+use crate::cli::error::{CliResult, ResultExt as _};
 
 /// List the scenario presets, or print one as TOML
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    bufgym scenarios\n  \
-    bufgym scenarios ndt-16x1g > mine.toml\n  \
+    bufgym list scenarios\n  \
+    bufgym list scenarios ndt-16x1g > mine.toml\n  \
     bufgym train --scenario mine.toml")]
 pub struct ScenariosArgs {
     /// Preset or TOML file to print with every setting resolved

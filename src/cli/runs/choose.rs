@@ -1,4 +1,4 @@
-//! `bufgym choose`: the best of several trainings that differ in their seed.
+//! `bufgym runs choose`: the best of several trainings that differ in their seed.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use bufgym::models::checkpoint::{self, Manifest, SeedResult};
 use clap::Args;
 use serde_json::json;
 
-use super::Common;
-use super::error::{CliError, CliResult, ResultExt as _};
-use super::output::{Output, shown};
-use super::policy;
+use crate::cli::Common;
+use crate::cli::error::{CliError, CliResult, ResultExt as _};
+use crate::cli::output::{Output, shown};
+use crate::cli::policy;
 
 /// The files of a checkpoint folder.
 const FILES: [&str; 2] = [checkpoint::WEIGHTS_FILE, checkpoint::MANIFEST_FILE];
@@ -23,7 +23,7 @@ const BEST: &str = "checkpoints/best";
 #[command(
     after_help = "The trainings must differ in their seed only. The manifest of the chosen weights names \
     all of them with their results, so that nobody takes the best seed for the usual one.\n\nExamples:\n  \
-    bufgym choose runs/fct-ndt-16x1g-1 runs/fct-ndt-16x1g-2 runs/fct-ndt-16x1g-3 --out checkpoints/mine"
+    bufgym runs choose runs/fct-ndt-16x1g-1 runs/fct-ndt-16x1g-2 runs/fct-ndt-16x1g-3 --out checkpoints/mine"
 )]
 pub struct ChooseArgs {
     /// Run folders of `bufgym train`, or checkpoint folders

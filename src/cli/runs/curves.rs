@@ -1,4 +1,4 @@
-//! `bufgym curves`: learning curves of trainings in one figure.
+//! `bufgym runs curves`: learning curves of trainings in one figure.
 
 use std::path::{Path, PathBuf};
 
@@ -7,9 +7,9 @@ use bufgym::util::input;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::Common;
-use super::error::{CliError, CliResult, ResultExt as _};
-use super::output::{Output, shown};
+use crate::cli::Common;
+use crate::cli::error::{CliError, CliResult, ResultExt as _};
+use crate::cli::output::{Output, shown};
 
 /// Column of `metrics.csv` on the vertical axis.
 const RESULT: &str = "validation";
@@ -36,7 +36,7 @@ impl Effort {
 /// Draw the learning curves of trainings as SVG
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    bufgym curves runs/fct-ndt-16x1g-1 runs/fct-ndt-16x1g-2 --out learning.svg")]
+    bufgym runs curves runs/fct-ndt-16x1g-1 runs/fct-ndt-16x1g-2 --out learning.svg")]
 pub struct CurvesArgs {
     /// Run folders of `bufgym train`, finished or not
     #[arg(required = true, value_name = "RUN")]

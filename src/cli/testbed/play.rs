@@ -1,4 +1,4 @@
-//! `bufgym testbed`: one trace under one or several policies.
+//! `bufgym testbed run`: one trace under one or several policies.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use super::super::scenario::{FlowFile, TraceChoice};
 use super::super::{Common, policy, sim};
 use super::{Chosen, Order, Playing};
 
-/// Play one trace.
+/// Play one trace under one or several policies
 #[derive(Args)]
 pub struct PlayArgs {
     /// Policy, as in `bufgym sim`; may be repeated, and every policy then plays the trace in turn

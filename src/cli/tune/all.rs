@@ -1,4 +1,4 @@
-//! `bufgym tune --all`: every rule with every queue management, with the same number of simulations for each,
+//! `bufgym tune all`: every rule with every queue management, with the same number of simulations for each,
 //! or more for the best of them.
 
 use bufgym::eval::metric::Metric;
@@ -12,17 +12,33 @@ use bufgym::sim::traffic::TraceError;
 use bufgym::train::TrainError;
 use bufgym::train::remote::RemoteError;
 use bufgym::train::tune::{LEAST_SIMULATIONS, TuneConfig, default_simulations, tune};
+use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::kept::Kept;
-use super::{TuneArgs, classify, settings};
+use super::{SearchArgs, classify, settings};
 use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::eval::progress_bar;
 
 /// Queue management that marks and never drops: useless for hosts without ECN.
 const MARKING: &str = "step";
+
+/// Tune every rule, alone and with each queue management; with step, which only marks, where hosts use ECN
+#[derive(Args)]
+#[command(
+    after_help = "Where it was interrupted, the same command resumes.\n\nExamples:\n  \
+    bufgym tune all --simulations 1500 --force\n  \
+    bufgym tune all --best 10 --scenario linux-16x1g"
+)]
+pub(super) struct AllArgs {
+    /// Give all rules an eighth of the simulations, and only the N best the rest
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    best: Option<u64>,
+    #[command(flatten)]
+    search: SearchArgs,
+}
 
 /// The result of a rule with its queue management.
 struct Row {
@@ -45,10 +61,10 @@ struct Stage {
 /// With `--best`, every policy first gets one in this many simulations.
 const SCREENING_SHARE: u64 = 8;
 
-impl TuneArgs {
+impl AllArgs {
     /// Returns the stages. A stage that is too small for a search is left out.
     fn stages(&self) -> Vec<Stage> {
-        let all = self.simulations();
+        let all = self.search.simulations();
         let share = all / SCREENING_SHARE;
         if self.best.is_none() || share < LEAST_SIMULATIONS {
             return vec![Stage {
@@ -65,9 +81,8 @@ impl TuneArgs {
 }
 
 /// Runs the command.
-pub fn run(args: &TuneArgs, common: &Common) -> CliResult {
-    args.refuse_linear_options("--all")?;
-    let scenario = args.scenario.resolve_any()?;
+pub(super) fn run(args: &AllArgs, common: &Common) -> CliResult {
+    let scenario = args.search.scenario.resolve_any()?;
     let stages = args.stages();
     let (mut rows, wanted) = divide(args, common, &scenario, policies(&scenario).or_failure()?)?;
     let bar = progress_bar(common);
@@ -89,17 +104,17 @@ pub fn run(args: &TuneArgs, common: &Common) -> CliResult {
         }
     }
     bar.finish_and_clear();
-    let metric = Metric::of(&args.objective);
+    let metric = Metric::of(&args.search.objective);
     let file = match rows.iter().find(|row| row.outcome.is_ok()) {
         Some(row) => kept(args, &scenario, row.names.clone()).there()?,
         None => None,
     };
     let value = json!({
         "scenario": scenario.name,
-        "objective": args.objective,
+        "objective": args.search.objective,
         "metric": metric.comparison(),
         "seed": common.seed(),
-        "budget": args.simulations(),
+        "budget": args.search.simulations(),
         "stored": file.map(|(path, _)| path),
         "simulations": spent,
         "learner_simulations": default_simulations(),
@@ -109,9 +124,9 @@ pub fn run(args: &TuneArgs, common: &Common) -> CliResult {
 }
 
 /// Removes and returns those of the best rows that have not had all their simulations yet.
-fn unfinished(rows: &mut Vec<Row>, args: &TuneArgs) -> Vec<PolicySpec> {
+fn unfinished(rows: &mut Vec<Row>, args: &AllArgs) -> Vec<PolicySpec> {
     let best = args.best.unwrap_or(u64::MAX);
-    let all = Some(args.simulations());
+    let all = Some(args.search.simulations());
     let (mut wanted, mut others) = (Vec::new(), Vec::new());
     for (place, row) in rows.drain(..).enumerate() {
         let screened = row.outcome.as_ref().is_ok_and(|tuned| tuned.budget != all);
@@ -126,7 +141,7 @@ fn unfinished(rows: &mut Vec<Row>, args: &TuneArgs) -> Vec<PolicySpec> {
 
 /// The settings that the searches of a run share.
 struct Searches<'a> {
-    args: &'a TuneArgs,
+    args: &'a AllArgs,
     common: &'a Common,
     scenario: &'a Scenario,
     bar: &'a ProgressBar,
@@ -157,7 +172,7 @@ impl Searches<'_> {
         self.bar.set_message(kept.names.clone());
         let config = TuneConfig {
             simulations: stage.simulations,
-            ..settings(args, common, self.scenario.clone(), policy.clone())?
+            ..settings(&args.search, common, self.scenario.clone(), policy.clone())?
         };
         // The result of the previous stage is replaced.
         let earlier = match stage.budget > stage.simulations {
@@ -197,12 +212,12 @@ impl Searches<'_> {
     }
 }
 
-fn kept<'a>(args: &TuneArgs, scenario: &'a Scenario, names: String) -> Kept<'a> {
+fn kept<'a>(args: &AllArgs, scenario: &'a Scenario, names: String) -> Kept<'a> {
     Kept {
         scenario,
-        metric: Metric::of(&args.objective),
+        metric: Metric::of(&args.search.objective),
         names,
-        force: args.force,
+        force: args.search.force,
     }
 }
 
@@ -232,7 +247,7 @@ fn policies(scenario: &Scenario) -> Result<Vec<PolicySpec>, PolicyParseError> {
 /// # Errors
 /// Bad input: results of other searches are in the way and may not be replaced.
 fn divide(
-    args: &TuneArgs,
+    args: &AllArgs,
     common: &Common,
     scenario: &Scenario,
     policies: Vec<PolicySpec>,
@@ -250,7 +265,7 @@ fn divide(
             && stages.iter().any(|stage| {
                 let config = TuneConfig {
                     simulations: stage.simulations,
-                    traces: args.traces,
+                    traces: args.search.traces,
                     ..TuneConfig::new(scenario.clone(), policy.clone(), common.seed())
                 };
                 (tuned.budget, tuned.traces) == (Some(stage.budget), config.validation_traces())
@@ -269,7 +284,7 @@ fn divide(
         }
     }
     match place {
-        Some(path) if !args.force => Err(CliError::bad(format!(
+        Some(path) if !args.search.force => Err(CliError::bad(format!(
             "{} has results with another seed or number of simulations or traces: {}; give --force to search again, from them, and replace them",
             path.display(),
             in_the_way.join(", ")

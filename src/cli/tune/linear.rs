@@ -1,19 +1,22 @@
-//! `bufgym tune --policy linear`: the weights of a linear rule.
+//! `bufgym tune linear`: the weights of a linear rule.
 
 use std::path::{Path, PathBuf};
 
+use bufgym::env::control::{LowLevelPolicy, Objective};
 use bufgym::eval::Entrant;
 use bufgym::eval::entrant::LINEAR;
+use bufgym::eval::tune::TRACES;
 use bufgym::models::LinearFile;
 use bufgym::sim::scenario::Scenario;
 use bufgym::train::linear::{CheckedRule, Generation, LinearConfig, LinearTuning, tune_linear};
+use clap::Args;
 use serde_json::json;
 
-use super::{TuneArgs, classify, place};
+use super::{classify, place};
 use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::output::{Output, file_name};
-use crate::cli::scenario::check_memory;
+use crate::cli::scenario::{ScenarioArgs, check_memory};
 
 /// Default folder of the rules, one file per scenario with all its settings.
 const FOLDER: &str = "checkpoints";
@@ -21,24 +24,48 @@ const FOLDER: &str = "checkpoints";
 /// Objective of the rule `linear:tuned`.
 const KEPT_OBJECTIVE: &str = "fct";
 
-/// Returns true if the policy is a linear rule, which is tuned here.
-pub fn is_linear(policy: &str) -> bool {
-    policy.split(':').next() == Some(LINEAR)
+/// Search the sixteen weights of a linear rule, which sets every port's alpha from what the switch sees
+#[derive(Args)]
+#[command(after_help = "The file is a policy: linear:FILE.\n\nExamples:\n  \
+    bufgym tune linear\n  \
+    bufgym tune linear --low-level fab:alpha_short=2048 --generations 40 --out rule.json")]
+pub(super) struct LinearArgs {
+    /// Objective, as in training: fct, slowdown, loss, throughput, delay, fairness, pfc or tails
+    #[arg(long, value_name = "OBJECTIVE", default_value = "fct")]
+    objective: Objective,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+    /// Heuristic whose alpha is set: dt, edt, tdt, fab, ib, abm, occamy [default: that of `bufgym train`]
+    #[arg(long, value_name = "POLICY")]
+    low_level: Option<LowLevelPolicy>,
+    /// Training traces
+    #[arg(long, value_name = "N", default_value_t = TRACES, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    traces: u64,
+    /// Length of the search [default: 25]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    generations: Option<u64>,
+    /// File for the weights [default: checkpoints/linear-SCENARIO.json, named as the files of checkpoints/tuned are;
+    /// linear:tuned stands for it]
+    #[arg(long, value_name = "FILE.json")]
+    out: Option<PathBuf>,
+    /// Replace the file that is there
+    #[arg(long)]
+    force: bool,
+}
+
+/// Refuses a linear rule where the parameters of another policy are searched.
+pub(super) fn refuse(policy: &str) -> CliResult {
+    match policy.split(':').next() == Some(LINEAR) {
+        false => Ok(()),
+        true => Err(CliError::bad(format!(
+            "policy {policy}: the search for a linear rule has its own start; run `bufgym tune {LINEAR}`"
+        ))),
+    }
 }
 
 /// Runs the command.
-pub fn run(args: &TuneArgs, policy: &str, common: &Common) -> CliResult {
-    if policy != LINEAR {
-        return Err(CliError::bad(format!(
-            "policy {policy}: the search for a linear rule has its own start; give --policy {LINEAR}"
-        )));
-    }
-    if args.simulations.is_some() {
-        return Err(CliError::bad(format!(
-            "--simulations is not for --policy {LINEAR}: its search has --generations"
-        )));
-    }
-    let config = args.linear_config(common)?;
+pub(super) fn run(args: &LinearArgs, common: &Common) -> CliResult {
+    let config = args.config(common)?;
     check_memory(&config.scenario, config.traces, 0)?;
     let path = match &args.out {
         Some(path) => path.clone(),
@@ -63,8 +90,8 @@ pub fn run(args: &TuneArgs, policy: &str, common: &Common) -> CliResult {
     common.print(&value, &describe(&tuning, output.path()))
 }
 
-impl TuneArgs {
-    fn linear_config(&self, common: &Common) -> CliResult<LinearConfig> {
+impl LinearArgs {
+    fn config(&self, common: &Common) -> CliResult<LinearConfig> {
         let defaults = LinearConfig::new(self.scenario.resolve_any()?, common.seed());
         Ok(LinearConfig {
             objective: self.objective,
@@ -73,21 +100,6 @@ impl TuneArgs {
             generations: self.generations.unwrap_or(defaults.generations),
             ..defaults
         })
-    }
-
-    /// Refuses the options of linear rules for other policies.
-    pub(super) fn refuse_linear_options(&self, tuned: &str) -> CliResult {
-        let given = [
-            ("--low-level", self.low_level.is_some()),
-            ("--generations", self.generations.is_some()),
-            ("--out", self.out.is_some()),
-        ];
-        match given.into_iter().find(|(_, given)| *given) {
-            None => Ok(()),
-            Some((option, _)) => Err(CliError::bad(format!(
-                "{option} is for --policy {LINEAR} only, not for {tuned}"
-            ))),
-        }
     }
 }
 
@@ -178,7 +190,7 @@ fn stored(scenario: &Scenario) -> CliResult<Option<(PathBuf, LinearFile)>> {
 pub fn tuned(scenario: &Scenario) -> CliResult<Entrant> {
     let Some((path, found)) = stored(scenario)? else {
         return Err(CliError::bad(format!(
-            "policy {LINEAR}:tuned was not tuned for scenario {} with these settings (looked for {}); run `bufgym tune --policy {LINEAR}` with the same --scenario and --set first",
+            "policy {LINEAR}:tuned was not tuned for scenario {} with these settings (looked for {}); run `bufgym tune {LINEAR}` with the same --scenario and --set first",
             scenario.name,
             file(&place::key(scenario)).display()
         )));

@@ -150,7 +150,7 @@ fn unknown(name: &str) -> String {
         );
     }
     format!(
-        "policy '{}' is not known{}; `bufgym policies` lists them",
+        "policy '{}' is not known{}; `bufgym list policies` lists them",
         excerpt(name),
         suggestion(name, &names())
     )
