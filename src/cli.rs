@@ -36,7 +36,7 @@ use bufgym::train::remote::Cluster;
 use bufgym::util::input;
 use clap::{Args, Parser, Subcommand};
 
-use error::{CliError, CliResult};
+use error::{CliError, CliResult, ResultExt as _};
 
 const EXIT_SUCCESS: u8 = 0;
 /// Exit code of a failure of the work itself.
@@ -73,11 +73,21 @@ struct Common {
         allow_negative_numbers = true
     )]
     seed: Option<u64>,
+    /// Threads to compute on; results do not depend on it [default: one for each core]
+    #[arg(
+        long,
+        global = true,
+        value_name = "N",
+        display_order = 901,
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u16).range(1..=4096)
+    )]
+    threads: Option<u16>,
     /// Print results and errors only
-    #[arg(long, short, global = true, display_order = 901)]
+    #[arg(long, short, global = true, display_order = 902)]
     quiet: bool,
     /// Print one JSON object on stdout; everything else goes to stderr
-    #[arg(long, global = true, display_order = 902)]
+    #[arg(long, global = true, display_order = 903)]
     json: bool,
     /// Hosts that simulate instead of this process, where the program that called has some.
     #[arg(skip)]
@@ -170,7 +180,7 @@ fn run_with(arguments: Vec<OsString>, cluster: Option<Cluster>) -> u8 {
     // It already exists if a program runs several commands.
     let _ = log.try_init();
     let common = cli.common.clone();
-    match run(cli, &arguments) {
+    match on_threads(common.threads, || run(cli, &arguments)) {
         Ok(()) => {
             note.into_iter().for_each(|note| common.note(note));
             EXIT_SUCCESS
@@ -191,6 +201,15 @@ fn run_with(arguments: Vec<OsString>, cluster: Option<Cluster>) -> u8 {
 fn say(line: impl std::fmt::Display) {
     let line = input::line(&line.to_string(), error::LINE);
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Runs `work` on so many threads, by default those that the process shares. A process may run several commands.
+fn on_threads(threads: Option<u16>, work: impl FnOnce() -> CliResult + Send) -> CliResult {
+    let Some(threads) = threads else {
+        return work();
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into());
+    pool.build().or_failure()?.install(work)
 }
 
 fn run(cli: Cli, arguments: &[OsString]) -> CliResult {

@@ -19,6 +19,9 @@ const MOVED: [(&str, &str); 4] = [
     ("choose", "runs"),
 ];
 
+/// Options of every command that have a value.
+const VALUED: [&str; 2] = ["--seed", "--threads"];
+
 /// Returns arguments of a former version in their present form, and a note. The first argument is the program's name.
 /// Other arguments are returned as they are.
 pub fn present(mut arguments: Vec<OsString>) -> (Vec<OsString>, Option<String>) {
@@ -62,10 +65,12 @@ pub fn present(mut arguments: Vec<OsString>) -> (Vec<OsString>, Option<String>) 
     (arguments, None)
 }
 
-/// Returns the place of the command: the first argument that is neither an option nor the value of `--seed`.
+/// Returns the place of the command: the first argument that is neither an option nor the value of one.
 fn command(arguments: &[OsString]) -> Option<usize> {
-    (1..arguments.len())
-        .find(|&at| !starts_option(&arguments[at]) && (at == 1 || arguments[at - 1] != "--seed"))
+    (1..arguments.len()).find(|&at| {
+        !starts_option(&arguments[at])
+            && (at == 1 || !VALUED.iter().any(|option| arguments[at - 1] == *option))
+    })
 }
 
 fn starts_option(argument: &OsStr) -> bool {
@@ -81,8 +86,8 @@ mod tests {
         for (former, expected) in [
             ("policies red", "list policies red"),
             (
-                "--seed 3 -q scenarios ndt-16x1g",
-                "--seed 3 -q list scenarios ndt-16x1g",
+                "--seed 3 -q --threads 2 scenarios ndt-16x1g",
+                "--seed 3 -q --threads 2 list scenarios ndt-16x1g",
             ),
             ("curves a b --out c.svg", "runs curves a b --out c.svg"),
             ("choose a b --out c", "runs choose a b --out c"),

@@ -8,7 +8,7 @@ use clap::{Arg, Command, CommandFactory as _};
 use super::Cli;
 
 /// Options of every command, which the reference lists once.
-const COMMON: [&str; 4] = ["seed", "quiet", "json", "help"];
+const COMMON: [&str; 5] = ["seed", "threads", "quiet", "json", "help"];
 
 /// Returns the whole page.
 fn page() -> String {

@@ -35,12 +35,18 @@ pub fn run(arguments: &[OsString]) -> CliResult {
     replace(agent).map_err(failed)
 }
 
-/// Returns the arguments behind the program's name without the name of this command. The options that may stand
-/// before it have no such value.
+/// Returns the arguments behind the program's name without the name of this command and without the number of threads:
+/// the agent has one. The options that may stand before the name have no such value.
 fn for_agent(arguments: &[OsString]) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.iter().skip(1).cloned().collect();
     if let Some(place) = arguments.iter().position(|argument| argument == NAME) {
         arguments.remove(place);
+    }
+    if let Some(place) = arguments
+        .iter()
+        .position(|argument| argument == "--threads")
+    {
+        arguments.drain(place..(place + 2).min(arguments.len()));
     }
     arguments
 }
@@ -79,8 +85,10 @@ mod tests {
 
     #[test]
     fn the_agent_gets_all_arguments_but_the_name_of_the_command() {
-        let arguments =
-            ["bufgym", "-q", "sonic-agent", "--pool", "sonic-agent"].map(OsString::from);
+        let arguments = "bufgym --threads 2 -q sonic-agent --pool sonic-agent"
+            .split(' ')
+            .map(OsString::from);
+        let arguments: Vec<OsString> = arguments.collect();
         assert_eq!(for_agent(&arguments), ["-q", "--pool", "sonic-agent"]);
     }
 }

@@ -75,10 +75,6 @@ pub struct TrainArgs {
     /// Continue the training in this run folder; its budget may be changed
     #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "config", "set"])]
     resume: Option<PathBuf>,
-    /// Threads for rollouts and learner together; results do not depend on it [default: all cores]
-    #[arg(long, value_name = "N", allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u16).range(1..=4096))]
-    threads: Option<u16>,
     /// Where the learner computes: cpu, or wgpu or cuda in a program that was built with that cargo feature. The same seed gives the same result, bit for bit, on cpu only; a training may be resumed on another device
     #[arg(long, value_name = "DEVICE", default_value_t)]
     device: DeviceChoice,
@@ -187,7 +183,7 @@ impl TrainArgs {
         config.algorithm = self.algorithm.unwrap_or(config.algorithm);
         config.start.from = self.start.unwrap_or(config.start.from);
         config.rollout.workers = self.workers.map_or(config.rollout.workers, usize::from);
-        config.rollout.threads = self.threads.map_or(config.rollout.threads, usize::from);
+        config.rollout.threads = common.threads.map_or(config.rollout.threads, usize::from);
         config.budget = self.budget().unwrap_or(config.budget);
         if let Some(objective) = self.objective()? {
             config.objective = objective;
@@ -248,7 +244,7 @@ impl TrainArgs {
         let scenario = scenario.map(|name| scenario::load(name, &[])).transpose()?;
         Ok(ResumeOptions {
             budget: self.budget(),
-            threads: self.threads.map(usize::from),
+            threads: common.threads.map(usize::from),
             expected: Expected {
                 scenario,
                 mixture,

@@ -27,7 +27,7 @@ fn every_command_explains_itself_with_examples() {
     for command in COMMANDS {
         let help = sandbox.ok(&format!("{command} --help"));
         assert!(help.stdout.contains("Examples:"), "{command}");
-        for option in ["--seed", "--quiet", "--json"] {
+        for option in ["--seed", "--threads", "--quiet", "--json"] {
             assert!(help.stdout.contains(option), "{command} {option}");
         }
     }
