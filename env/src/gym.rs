@@ -53,7 +53,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::IntervalReward;
 use bufgym_sim::network::SimError;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Duration;
 
 pub use autoreset::{Autoreset, AutoresetMode, AutoresetSnapshot, AutoresetStep};
 pub use buffer_env::BufferEnv;
@@ -209,7 +209,7 @@ pub struct Info {
     /// long.
     pub entropy_weight: f32,
     /// Duration of the step in simulated time; zero after a reset.
-    pub elapsed: Time,
+    pub elapsed: Duration,
     /// After a reset: true if at least one trace ended without a decision and was skipped.
     pub no_decision: bool,
     /// After a reset: number of skipped traces.
@@ -224,7 +224,7 @@ impl Info {
         self.port_rewards.fill(0.0);
         self.discount = 1.0;
         self.entropy_weight = 0.0;
-        self.elapsed = Time::ZERO;
+        self.elapsed = Duration::ZERO;
         self.no_decision = skipped > 0;
         self.skipped = skipped;
         self.episode = None;

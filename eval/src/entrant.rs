@@ -25,7 +25,7 @@ use bufgym_sim::network::{
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{Policy as _, PolicyParseError, PolicySpec};
 use bufgym_sim::traffic::Trace;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Duration;
 
 pub use error::{ControlRecordError, EntrantError};
 pub use external::ExternalNetwork;
@@ -49,7 +49,7 @@ pub const ONNX: &str = "onnx";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
     /// Interval of the timeline, if one is recorded.
-    pub timeline: Option<Time>,
+    pub timeline: Option<Duration>,
     /// If true, every lost packet is recorded.
     pub drops: bool,
     /// Sampling times of lossless ingress queues, if they are sampled.
@@ -409,7 +409,7 @@ impl Entrant {
         &self,
         scenario: &Scenario,
         trace: &Trace,
-        timeline: Option<Time>,
+        timeline: Option<Duration>,
     ) -> Result<Outcome, SimError> {
         let recording = Recording {
             timeline,
@@ -459,7 +459,7 @@ impl Entrant {
         &self,
         scenario: &Scenario,
         trace: &Trace,
-        timeline: Option<Time>,
+        timeline: Option<Duration>,
         observer: O,
     ) -> Result<(Outcome, O), SimError> {
         match &self.kind {
@@ -495,7 +495,7 @@ impl Entrant {
         &self,
         scenario: &Scenario,
         trace: &Trace,
-        timeline: Option<Time>,
+        timeline: Option<Duration>,
         out: &mut dyn io::Write,
     ) -> Result<Outcome, ControlRecordError> {
         let Kind::Learned {
@@ -515,7 +515,7 @@ impl Entrant {
 
 /// Returns the options of a run on top of the heuristic `low_level`, with a timeline at the given interval if
 /// there is one.
-pub(crate) fn run_options(low_level: LowLevelPolicy, timeline: Option<Time>) -> RunOptions {
+pub(crate) fn run_options(low_level: LowLevelPolicy, timeline: Option<Duration>) -> RunOptions {
     RunOptions {
         timeline,
         control: ControlOptions {

@@ -32,7 +32,7 @@ use bufgym_sim::network::{SimError, Summary};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::Trace;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use bufgym_util::rng::Split;
 use rayon::prelude::*;
 
@@ -303,7 +303,7 @@ fn trace_sets(config: &HeadroomConfig) -> Result<Vec<TraceSet>, EvalError> {
         config.seed,
         config.traces,
     )?;
-    let jitter = Time::from_us(config.jitter_us);
+    let jitter = Duration::from_us(config.jitter_us);
     let copy = |trace: &NumberedTrace, label, copy| {
         jitter::jittered(&trace.trace, jitter, trace.seed, label, copy)
     };
@@ -424,7 +424,7 @@ impl Work<'_> {
         // A search lasts until its last flow ends; only the start of that flow is known in advance.
         let steps_of = |set: &&TraceSet| {
             let last = set.numbered.trace.flows.iter().map(|flow| flow.start).max();
-            last.unwrap_or(Time::ZERO).as_ns() / 1_000 / self.config.step_us + 1
+            last.unwrap_or(Instant::ZERO).as_ns() / 1_000 / self.config.step_us + 1
         };
         let total: u64 = sets.iter().map(steps_of).sum();
         sets.par_iter()

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use bufgym_sim::network::TimelineRow;
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use bufgym_util::convert::{floor_u64, index};
 use rayon::prelude::*;
 
@@ -74,7 +74,7 @@ pub fn excerpt(
     });
     Ok(Some(Timeline {
         trace: numbered.index,
-        start_ms: Time(first as u64 * bin.0).as_ms_f64(),
+        start_ms: (bin * first as u64).as_ms_f64(),
         bin_ms: bin.as_ms_f64(),
         buffer_bytes: scenario.network.buffer_bytes,
         series: series.collect(),
@@ -101,19 +101,19 @@ fn busiest_trace<'a>(
 }
 
 /// Returns the time in which one port drains a full buffer, which is the time scale of queues.
-fn bin_width(scenario: &Scenario) -> Time {
+fn bin_width(scenario: &Scenario) -> Duration {
     let seconds =
         8.0 * scenario.network.buffer_bytes as f64 / scenario.network.rate_bps.max(1) as f64;
-    Time::from_secs_f64(seconds).max(Time(SAMPLES))
+    Duration::from_secs_f64(seconds).max(Duration(SAMPLES))
 }
 
 /// Returns the interval between samples.
-fn sampling(scenario: &Scenario, bin: Time, simulated_s: f64) -> Time {
-    let finest = Time(bin.0 / SAMPLES);
+fn sampling(scenario: &Scenario, bin: Duration, simulated_s: f64) -> Duration {
+    let finest = bin / SAMPLES;
     let samples = u128::from(floor_u64(simulated_s / finest.as_secs_f64()));
     let rows = samples * u128::from(scenario.network.ports.max(1));
     let coarser = rows.div_ceil(u128::from(MAX_ROWS)).max(1);
-    Time(u64::try_from(u128::from(finest.0) * coarser).unwrap_or(u64::MAX))
+    Duration(u64::try_from(u128::from(finest.0) * coarser).unwrap_or(u64::MAX))
 }
 
 /// Returns the policies to show: complete sharing, DT and two learned policies. Other rules replace missing
@@ -142,13 +142,13 @@ fn longest_ports(rows: &[TimelineRow], ports: usize) -> Vec<u32> {
     chosen
 }
 
-fn bin_of(t: Time, bin: Time) -> usize {
+fn bin_of(t: Instant, bin: Duration) -> usize {
     index(t.0 / bin.0)
 }
 
 /// Returns the first of the [`BINS`] bins in which the ports are busiest at the same time: the sum over these
 /// bins of the shorter queue is largest, or if equal, that of the longer queue.
-fn busiest_window(rows: &[TimelineRow], ports: &[u32], bin: Time) -> usize {
+fn busiest_window(rows: &[TimelineRow], ports: &[u32], bin: Duration) -> usize {
     let bins = rows.last().map_or(0, |row| bin_of(row.t, bin) + 1);
     let mut peaks = vec![0u64; bins * ports.len()];
     for row in rows {
@@ -178,7 +178,7 @@ fn series(
     rows: &[TimelineRow],
     port: u32,
     first: usize,
-    bin: Time,
+    bin: Duration,
 ) -> TimelineSeries {
     let mut samples = rows.iter().filter(|row| row.port == port).peekable();
     let mut state = (0u64, 0u64);
@@ -193,7 +193,7 @@ fn series(
         min_threshold_bytes: Vec::with_capacity(BINS),
     };
     for index in first..first + BINS {
-        let start = Time(index as u64 * bin.0);
+        let start = Instant::ZERO + bin * index as u64;
         let (mut longest, mut lowest, mut area, mut since) = (state.0, state.1, 0.0, start);
         while let Some(row) = samples.next_if(|row| bin_of(row.t, bin) == index) {
             area += state.0 as f64 * (row.t - since).0 as f64;
@@ -215,12 +215,12 @@ mod tests {
     use super::*;
     use bufgym_sim::switch::SwitchId;
 
-    const BIN: Time = Time(100);
+    const BIN: Duration = Duration(100);
 
     fn row(t: u64, port: u32, queue: u64, threshold: u64) -> TimelineRow {
         TimelineRow {
             switch: SwitchId(0),
-            t: Time(t),
+            t: Instant(t),
             port,
             queue_bytes: queue,
             threshold_bytes: threshold,
@@ -235,7 +235,7 @@ mod tests {
             scenario.network.ports = 4_096;
         });
         for simulated_s in [1.0, 1e3, 1e6] {
-            let interval = sampling(&scenario, Time(SAMPLES), simulated_s).as_secs_f64();
+            let interval = sampling(&scenario, Duration(SAMPLES), simulated_s).as_secs_f64();
             let rows = simulated_s * 4_096.0 / interval;
             assert!(
                 (0.9..1.000_001).contains(&(rows / MAX_ROWS as f64)),

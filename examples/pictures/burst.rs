@@ -9,7 +9,7 @@ use bufgym::sim::network::{FlowRef, HostObserver, Observer, Outcome, TimelineRow
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::{Loss, PacketView, SwitchId, SwitchObserver, View};
 use bufgym::sim::traffic::Trace;
-use bufgym::sim::units::Time;
+use bufgym::sim::units::{Duration, Instant};
 
 use crate::Failure;
 
@@ -24,9 +24,9 @@ pub const BYTES: u64 = 120_000;
 const LONG: u32 = 2;
 const LONG_BYTES: u64 = 20_000_000;
 /// The long flows have filled what they can by then.
-const START: Time = Time::from_us(60_000);
+const START: Instant = Instant::from_us(60_000);
 /// Time between two samples of the queues.
-const SAMPLE: Time = Time::from_us(50);
+const SAMPLE: Duration = Duration::from_us(50);
 
 /// The scenario and its flows.
 pub struct Burst {
@@ -90,7 +90,7 @@ impl Burst {
             .records
             .iter()
             .filter(|record| record.spec.dst == PORT)
-            .filter_map(|record| record.fct.map(Time::as_ms_f64))
+            .filter_map(|record| record.fct.map(Duration::as_ms_f64))
             .collect();
         let mut alphas: Vec<f64> = outcome
             .timeline
@@ -124,7 +124,7 @@ fn samples(outcome: &Outcome) -> Vec<Sample> {
     of(PORT).zip(of(OTHER)).map(sample).collect()
 }
 
-fn after_start(at: Time) -> f64 {
+fn after_start(at: Instant) -> f64 {
     at.as_ms_f64() - START.as_ms_f64()
 }
 

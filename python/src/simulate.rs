@@ -8,7 +8,7 @@ use bufgym::cli::embed;
 use bufgym::sim::network::{FlowClass, FlowRecord, Outcome};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::traffic::{self, ListOptions, Trace};
-use bufgym::sim::units::Time;
+use bufgym::sim::units::{Duration, Instant};
 use bufgym::util::rng::{Split, trace_seed};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -47,10 +47,10 @@ impl SimulateArguments {
         Ok(traffic::generate(scenario, seed))
     }
 
-    fn timeline(&self) -> PyResult<Option<Time>> {
+    fn timeline(&self) -> PyResult<Option<Duration>> {
         match self.timeline_us {
             Some(0) => Err(invalid("timeline_us is at least 1")),
-            interval => Ok(interval.map(Time::from_us)),
+            interval => Ok(interval.map(Duration::from_us)),
         }
     }
 }
@@ -107,9 +107,11 @@ fn flows<'py>(
     columns.numbers("size_bytes", flows().map(|flow| flow.size))?;
     columns.texts("kind", flows().map(|flow| trace.kind_name(flow)))?;
     columns.numbers("query", flows().map(|flow| flow.query))?;
-    let finish = records.iter().map(|record| record.finish.map(Time::as_ns));
+    let finish = records
+        .iter()
+        .map(|record| record.finish.map(Instant::as_ns));
     columns.optional("finish_ns", finish)?;
-    let fct = records.iter().map(|record| record.fct.map(Time::as_ns));
+    let fct = records.iter().map(|record| record.fct.map(Duration::as_ns));
     columns.optional("fct_ns", fct)?;
     let slowdown = records.iter().map(|record| record.slowdown);
     columns.numbers(
@@ -118,7 +120,9 @@ fn flows<'py>(
     )?;
     columns.texts("class", flows().map(|flow| FlowClass::of(flow).name()))?;
     columns.numbers("priority", flows().map(|flow| flow.priority))?;
-    let base = records.iter().map(|record| record.base.map(Time::as_ns));
+    let base = records
+        .iter()
+        .map(|record| record.base.map(Duration::as_ns));
     columns.optional("base_ns", base)?;
     columns.numbers("timeouts", records.iter().map(|record| record.timeouts))?;
     Ok(columns.0)
@@ -151,6 +155,6 @@ fn pauses<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDict
     columns.numbers("port", rows().map(|row| row.port as u64))?;
     columns.numbers("priority", rows().map(|row| row.priority as u64))?;
     columns.numbers("from_ns", rows().map(|row| row.from.as_ns()))?;
-    columns.optional("to_ns", rows().map(|row| row.to.map(Time::as_ns)))?;
+    columns.optional("to_ns", rows().map(|row| row.to.map(Instant::as_ns)))?;
     Ok(columns.0)
 }

@@ -14,7 +14,7 @@ use bufgym::sim::network::{FlowClass, FlowRecord, Outcome, Summary, SwitchRow, T
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PfcInterval;
 use bufgym::sim::traffic::Trace;
-use bufgym::sim::units::Time;
+use bufgym::sim::units::Duration;
 use bufgym::util::input::visible;
 use clap::Args;
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
 
     let interval = args
         .timeline
-        .then(|| Time::from_us(args.timeline_interval_us));
+        .then(|| Duration::from_us(args.timeline_interval_us));
     let outcome = match (&record, &capture) {
         (Some(file), _) => record_run(file, &policy, &scenario, &trace, interval)?,
         (None, Some(file)) => captured_run(file, &policy, &scenario, &trace, interval)?,
@@ -177,7 +177,7 @@ fn record_run(
     policy: &Entrant,
     scenario: &Scenario,
     trace: &Trace,
-    interval: Option<Time>,
+    interval: Option<Duration>,
 ) -> CliResult<Outcome> {
     let mut outcome = None;
     file.write_file(|out| {
@@ -197,7 +197,7 @@ fn captured_run(
     policy: &Entrant,
     scenario: &Scenario,
     trace: &Trace,
-    interval: Option<Time>,
+    interval: Option<Duration>,
 ) -> CliResult<Outcome> {
     let mut outcome = None;
     file.write_file(|mut out| {

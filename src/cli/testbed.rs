@@ -11,7 +11,7 @@ use std::time::Duration;
 use bufgym::eval::Entrant;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::traffic::Trace;
-use bufgym::sim::units::Time;
+use bufgym::sim::units::{self, Instant};
 use bufgym::testbed::{self, Decider, Run, Settings, TestbedError};
 use clap::{Args, Subcommand};
 
@@ -110,7 +110,7 @@ pub(super) struct Order<'a> {
     pub(super) trace: &'a Trace,
     pub(super) policy: &'a Entrant,
     pub(super) playing: &'a Playing,
-    pub(super) timeline: Option<Time>,
+    pub(super) timeline: Option<units::Duration>,
     pub(super) capture: Option<&'a Path>,
 }
 
@@ -161,7 +161,7 @@ impl Order<'_> {
 
     fn limit(&self) -> Duration {
         let last = self.trace.flows.iter().map(|flow| flow.start).max();
-        let last = Duration::from_nanos(last.unwrap_or(Time::ZERO).as_ns());
+        let last = Duration::from_nanos(last.unwrap_or(Instant::ZERO).as_ns());
         match self.playing.limit_s {
             Some(seconds) => Duration::from_secs(seconds),
             None => last + Duration::from_secs(PATIENCE_S),

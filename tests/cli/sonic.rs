@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::traffic;
-use bufgym::sim::units::Time;
+use bufgym::sim::units;
 use bufgym::util::rng::{Split, trace_seed};
 use bufgym_sonic::simulated::SimulatedSwitch;
 use bufgym_sonic::{Address, Database, Databases, Login, schema};
@@ -130,7 +130,7 @@ impl Bench {
         let begin = Instant::now();
         while self.profile() == "q_lossy_profile" {
             assert!(
-                self.switch.play(Time::from_us(200)),
+                self.switch.play(units::Duration::from_us(200)),
                 "the trace is too short"
             );
             self.switch.publish(&mut self.databases).unwrap();
@@ -203,7 +203,7 @@ fn a_dry_run_prints_what_it_would_write() {
     let agent = bench.sandbox.spawn(&bench.command(options));
     for _ in 0..50 {
         assert!(
-            bench.switch.play(Time::from_us(200)),
+            bench.switch.play(units::Duration::from_us(200)),
             "the trace is too short"
         );
         bench.switch.publish(&mut bench.databases).unwrap();

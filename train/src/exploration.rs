@@ -1,7 +1,7 @@
 //! The noise of exploration.
 
 use bufgym_models::standard_normal;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Duration;
 use bufgym_util::convert::single;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ impl Noise {
     pub(crate) fn draw(
         &mut self,
         tau_s: f64,
-        elapsed: Option<Time>,
+        elapsed: Option<Duration>,
         rng: &mut Xoshiro256PlusPlus,
     ) -> &[f32] {
         let kept = match elapsed {
@@ -59,7 +59,7 @@ mod tests {
         products.iter().sum::<f64>() / products.len() as f64
     }
 
-    fn series(tau_s: f64, elapsed: Option<Time>) -> Vec<Vec<f32>> {
+    fn series(tau_s: f64, elapsed: Option<Duration>) -> Vec<Vec<f32>> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
         let mut noise = Noise::new(16);
         let mut draw = |elapsed| noise.draw(tau_s, elapsed, &mut rng).to_vec();
@@ -72,14 +72,14 @@ mod tests {
     /// Variance 1, and after a time constant a correlation of 1/e: four standard errors are below 0.03.
     #[test]
     fn the_correlation_falls_with_time_and_the_variance_stays() {
-        let noise = series(0.02, Some(Time::from_ms(5)));
+        let noise = series(0.02, Some(Duration::from_ms(5)));
         assert!((moments(&noise, 0) - 1.0).abs() < 0.03);
         assert!((moments(&noise, 4) - libm::exp(-1.0)).abs() < 0.03);
     }
 
     #[test]
     fn without_a_time_constant_every_draw_is_new() {
-        let white = series(0.0, Some(Time::from_ms(5)));
+        let white = series(0.0, Some(Duration::from_ms(5)));
         assert!(moments(&white, 1).abs() < 0.01);
         // The values are those of the stream itself, on which results of white noise depend.
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);

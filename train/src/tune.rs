@@ -10,7 +10,6 @@
 mod search;
 mod space;
 
-use std::time::Instant;
 
 use bufgym_env::control::LowLevelPolicy;
 use bufgym_eval::metric::Metric;
@@ -19,7 +18,7 @@ use bufgym_sim::network::{SimError, Simulation};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 use bufgym_util::rng::{Split, stream};
 use serde::Serialize;
 
@@ -181,7 +180,7 @@ pub fn tune(
     cluster: Option<&Cluster>,
     on_progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Tuning, TrainError> {
-    let started = Instant::now();
+    let started = std::time::Instant::now();
     config.check()?;
     let space = Space::new(&config.policy, &config.scenario);
     let plan = Plan::new(config.simulations, config.traces, &space);
@@ -342,7 +341,7 @@ fn fits(policy: &PolicySpec, scenario: &Scenario) -> Result<(), SimError> {
         id: 0,
         src: 0,
         dst: 1,
-        start: Time::ZERO,
+        start: Instant::ZERO,
         size: 1,
         kind: 0,
         query: -1,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic;
-use bufgym_sim::units::Time;
+use bufgym_sim::units;
 use bufgym_sonic::simulated::SimulatedSwitch;
 use bufgym_sonic::{Database, Databases, schema};
 use bufgym_util::rng::{Split, trace_seed};
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         scenario.network.ports
     );
     sleep(Duration::from_secs(5));
-    while switch.play(Time::from_us(1_000 * interval_ms)) {
+    while switch.play(units::Duration::from_us(1_000 * interval_ms)) {
         switch.publish(&mut databases)?;
         sleep(Duration::from_millis(pace_ms));
         switch.apply(&mut databases)?;

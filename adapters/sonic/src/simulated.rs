@@ -8,7 +8,7 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::Loss;
 use bufgym_sim::switch::{PacketView, Policy, Verdict, View};
 use bufgym_sim::traffic::Trace;
-use bufgym_sim::units::Time;
+use bufgym_sim::units;
 
 use crate::counters::{Source, time_stamp};
 use crate::schema::{self, Reference, key};
@@ -277,7 +277,7 @@ impl SimulatedSwitch {
     }
 
     /// Runs for `interval` of simulated time; returns `false` if the trace has already ended.
-    pub fn play(&mut self, interval: Time) -> bool {
+    pub fn play(&mut self, interval: units::Duration) -> bool {
         let alarm = Alarm {
             switch: SwitchId::default(),
             kind: AlarmKind::Interval,

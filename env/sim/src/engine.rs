@@ -18,7 +18,7 @@ use link::{LinkKind, Links};
 use packet::{Packet, PacketId, PacketStore};
 use topology::Topology;
 
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// State that hosts and switches share.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct Engine<T: Topology> {
 impl<T: Topology> Engine<T> {
     /// Returns the current time on the clock of the hosts.
     #[inline]
-    pub(crate) fn host_now(&self) -> Time {
+    pub(crate) fn host_now(&self) -> Instant {
         self.now.at_host()
     }
 
@@ -50,7 +50,7 @@ impl<T: Topology> Engine<T> {
     }
 
     /// Schedules a timer. Complexity: O(log n) in the number of pending timers.
-    pub(crate) fn set_timer(&mut self, delay: Time, timer: Timer) {
+    pub(crate) fn set_timer(&mut self, delay: Duration, timer: Timer) {
         self.events.set_timer(self.now, delay, timer);
     }
 

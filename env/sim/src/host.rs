@@ -23,7 +23,7 @@ use crate::transport::{
     Ack, Answer, Expiry, LossRecovery, Pool, Reassembly, SackBlocks, SackStore, Segment, Settings,
     with_duplicate,
 };
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 pub(crate) use counters::HostCounters;
 pub use crossing::{Crossing, SegmentKind};
@@ -103,7 +103,7 @@ pub(crate) struct Hosts<T> {
     first_bytes: Option<Box<FirstBytes>>,
     /// Flags of packets without data, except those of RDMA.
     control_flags: Flags,
-    syn_timeout: Time,
+    syn_timeout: Duration,
     queues_per_port: u16,
     ack_priority: AckPriority,
     /// Number of packets, by set of equal paths; empty if packets are not sprayed.
@@ -114,12 +114,12 @@ pub(crate) struct Hosts<T> {
     /// Flows that have started and are not complete, in no particular order.
     active: Vec<u32>,
     completed: usize,
-    last_finish: Time,
+    last_finish: Instant,
     nics: Nics,
     /// Packets that hosts have not taken yet, if hosts take a varying time for a packet.
     jitter: Option<Box<Jitter>>,
     /// Ends of pauses by host and priority, if pauses expire.
-    pause_expiries: Vec<Time>,
+    pause_expiries: Vec<Instant>,
     pools: Pools,
     sacks: SackStore,
     counters: HostCounters,
@@ -166,9 +166,9 @@ impl<T: Topology> Hosts<T> {
             next_start: 0,
             active: Vec::new(),
             completed: 0,
-            last_finish: Time::ZERO,
+            last_finish: Instant::ZERO,
             pause_expiries: Vec::new(),
-            jitter: Jitter::new(Time::from_ns(scenario.host.jitter_ns), topology.hosts()),
+            jitter: Jitter::new(Duration::from_ns(scenario.host.jitter_ns), topology.hosts()),
             nics: Nics::new::<T>(
                 scenario.host.queue,
                 scenario.hosts_alternate_classes(),
@@ -335,8 +335,8 @@ impl<T: Topology> Hosts<T> {
         );
     }
 
-    fn handshake_timeout(&self, sent_before: u8) -> Time {
-        Time(self.syn_timeout.0 << sent_before.min(MAX_SYN_BACKOFF))
+    fn handshake_timeout(&self, sent_before: u8) -> Duration {
+        self.syn_timeout * (1 << sent_before.min(MAX_SYN_BACKOFF))
     }
 
     pub(crate) fn on_syn_timer(&mut self, flow: u32, sent_before: u8, engine: &mut Engine<T>) {
@@ -374,11 +374,11 @@ impl<T: Topology> Hosts<T> {
         if receiver.has_accepted() {
             return;
         }
-        let stamp = receiver.echo(Time::ZERO, false);
+        let stamp = receiver.echo(Instant::ZERO, false);
         let sent_before = receiver.count_syn_ack();
         // The sender sends data at once when a SYN-ACK arrives. So the flow waits for this timer only if
         // the SYN-ACK was lost, and then the sender's own timer counts the same time.
-        self.counters.count_timeout(flow, Time::ZERO);
+        self.counters.count_timeout(flow, Duration::ZERO);
         self.send_handshake(flow, PacketKind::SynAck, stamp, true, engine);
         self.arm_syn_ack_timer(flow, sent_before, engine);
     }
@@ -395,7 +395,7 @@ impl<T: Topology> Hosts<T> {
         }
         if self.settings.is_ns3() {
             // ns-3's socket sends data one nanosecond, its unit of time, after it was told to.
-            engine.set_timer(Time::from_ns(1), Timer::Begin(flow));
+            engine.set_timer(Duration::from_ns(1), Timer::Begin(flow));
         } else {
             self.pump(flow, engine);
         }
@@ -412,14 +412,14 @@ impl<T: Topology> Hosts<T> {
         if state.timer_at != now {
             return;
         }
-        state.timer_at = Time::MAX;
+        state.timer_at = Instant::MAX;
         if state.is_rdma() && state.in_network > 0 && state.sender.deadline() <= now {
             // Packets in flight, or held up by a pause, will be answered.
             state.sender.wait_on(now, &self.settings);
         } else if state.sender.deadline() <= now {
             let pool = &mut self.pools.senders;
             let waited = match state.stage.finish() {
-                Some(_) => Time::ZERO,
+                Some(_) => Duration::ZERO,
                 None => state.sender.retransmission_timeout(&self.settings),
             };
             match state.sender.on_timeout(now, &self.settings, pool) {
@@ -449,7 +449,7 @@ impl<T: Topology> Hosts<T> {
         }
     }
 
-    fn complete<O: HostObserver>(&mut self, flow: u32, now: Time, observer: &mut O) {
+    fn complete<O: HostObserver>(&mut self, flow: u32, now: Instant, observer: &mut O) {
         let state = &mut self.flows[flow as usize];
         let at = state.stage.position();
         state.stage = Stage::finished(now);
@@ -627,7 +627,7 @@ impl<T: Topology> Hosts<T> {
         &mut self,
         flow: u32,
         segments: u32,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) {
         let state = &self.flows[flow as usize];
@@ -759,9 +759,9 @@ impl<T: Topology> Hosts<T> {
         let pool = &mut self.pools.receivers;
         let receiver = &mut self.flows[flow as usize].receiver;
         if receiver.pending() == 0 {
-            receiver.set_due(Time::ZERO, pool);
+            receiver.set_due(Instant::ZERO, pool);
         } else if receiver.due() <= now {
-            receiver.set_due(Time::ZERO, pool);
+            receiver.set_due(Instant::ZERO, pool);
             let answer = receiver.take_postponed(pool);
             self.acknowledge(flow, answer, engine);
         } else {
@@ -849,7 +849,7 @@ impl<T: Topology> Hosts<T> {
         &mut self,
         flow: u32,
         kind: PacketKind,
-        stamp: Time,
+        stamp: Instant,
         retransmission: bool,
         engine: &mut Engine<T>,
     ) {
@@ -906,10 +906,10 @@ impl<T: Topology> Hosts<T> {
     }
 
     /// Returns the time at which a pause of a host ends by itself.
-    pub(crate) fn pause_expiry(&mut self, host: u16, priority: u8) -> &mut Time {
+    pub(crate) fn pause_expiry(&mut self, host: u16, priority: u8) -> &mut Instant {
         let place = usize::from(host) * 8 + usize::from(priority);
         if self.pause_expiries.len() <= place {
-            self.pause_expiries.resize(place + 1, Time::ZERO);
+            self.pause_expiries.resize(place + 1, Instant::ZERO);
         }
         &mut self.pause_expiries[place]
     }
@@ -927,7 +927,7 @@ fn arrived<'a>(
     packet: &Packet,
     blocks: Option<&'a SackBlocks>,
     path: Option<&'a PathRecords>,
-    now: Time,
+    now: Instant,
 ) -> Ack<'a> {
     Ack {
         next_expected: packet.sequence,

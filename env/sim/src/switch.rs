@@ -22,7 +22,7 @@ mod spec;
 use crate::engine::clock::ClockOffset;
 use crate::engine::packet::{Packet, PacketDirection, PacketKind, PacketQueue, PacketStore};
 use crate::scenario::{Scenario, Scheduler};
-use crate::units::{Rate, Time};
+use crate::units::{Instant, Rate};
 
 pub use crate::engine::packet::PacketId;
 pub use crate::engine::topology::SwitchId;
@@ -246,7 +246,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) -> Admission {
         let outcome = match self.path {
@@ -264,7 +264,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) -> Result<Admission, Loss> {
         if PATH == LOSSLESS && packets[id].flags.is_control() {
@@ -301,7 +301,7 @@ impl<P: Policy> Switch<P> {
         packets: &PacketStore,
         id: PacketId,
         packet: PacketView,
-        now: Time,
+        now: Instant,
     ) -> Result<bool, Loss> {
         if PATH == LOSSLESS {
             return self.admit_lossless(packets.ingress_port(id), packet, now);
@@ -325,7 +325,7 @@ impl<P: Policy> Switch<P> {
         packets: &mut PacketStore,
         id: PacketId,
         packet: PacketView,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) -> Admission {
         if PATH == EXTRAS && self.devices.is_some() {
@@ -360,7 +360,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) -> Option<PacketId> {
         match self.path {
@@ -376,7 +376,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) -> Option<PacketId> {
         if PATH == LOSSLESS && packets[id].flags.is_control() {
@@ -417,7 +417,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         packets: &mut PacketStore,
         port: usize,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) -> Option<PacketId> {
         let mut next = self.next_of_port::<PATH>(packets, port);
@@ -447,7 +447,7 @@ impl<P: Policy> Switch<P> {
         packets: &mut PacketStore,
         id: PacketId,
         counted: Option<PacketView>,
-        now: Time,
+        now: Instant,
     ) {
         if PATH == LOSSLESS
             && let Marking::RedAtDequeue(_) = self.marking
@@ -469,7 +469,7 @@ impl<P: Policy> Switch<P> {
         packets: &PacketStore,
         id: PacketId,
         packet: PacketView,
-        now: Time,
+        now: Instant,
     ) {
         self.buffer.release(packet.queue, packet.bytes, now);
         if PATH == LOSSLESS
@@ -480,7 +480,7 @@ impl<P: Policy> Switch<P> {
     }
 
     #[inline(always)]
-    fn view(&self, now: Time) -> View<'_> {
+    fn view(&self, now: Instant) -> View<'_> {
         View {
             buffer: &self.buffer,
             now,
@@ -489,7 +489,7 @@ impl<P: Policy> Switch<P> {
     }
 
     #[inline(always)]
-    fn ask<R>(&mut self, now: Time, question: impl FnOnce(&mut P, View<'_>) -> R) -> R {
+    fn ask<R>(&mut self, now: Instant, question: impl FnOnce(&mut P, View<'_>) -> R) -> R {
         let view = View {
             buffer: &self.buffer,
             now,
@@ -523,7 +523,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         packet: &Packet,
         loss: Loss,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) -> Admission {
         let seen = self.packet_view(packet);
@@ -542,7 +542,7 @@ impl<P: Policy> Switch<P> {
     /// Stops counting the packet that moves up among those outside the buffer when a packet has left. The
     /// port has one queue.
     #[cold]
-    fn uncount(&mut self, packets: &PacketStore, port: usize, now: Time) {
+    fn uncount(&mut self, packets: &PacketStore, port: usize, now: Instant) {
         let mut waiting = self.queues[port].iter(packets);
         if let Some(next) = waiting.nth(self.outside_buffer - 1) {
             let bytes = u64::from(packets[next].wire_bytes);
@@ -587,7 +587,7 @@ impl<P: Policy> Switch<P> {
     }
 
     /// Returns the length at which a queue stops accepting, bytes, if the policy has such a threshold.
-    pub fn threshold(&self, queue: usize, now: Time) -> Option<u64> {
+    pub fn threshold(&self, queue: usize, now: Instant) -> Option<u64> {
         match self.mmu() {
             Some(mmu) => mmu.threshold(&self.buffer, queue),
             None => self.policy.threshold(self.view(now), queue),
@@ -595,7 +595,7 @@ impl<P: Policy> Switch<P> {
     }
 
     /// As [`SharedBuffer::count_from`].
-    pub(crate) fn count_occupancy_from(&mut self, now: Time) {
+    pub(crate) fn count_occupancy_from(&mut self, now: Instant) {
         self.buffer.count_from(now);
         if let Some(mmu) = self.mmu_mut() {
             mmu.count_from(now);
@@ -603,7 +603,7 @@ impl<P: Policy> Switch<P> {
     }
 
     /// As [`SharedBuffer::count_until`].
-    pub(crate) fn count_occupancy_until(&mut self, now: Time) {
+    pub(crate) fn count_occupancy_until(&mut self, now: Instant) {
         self.buffer.count_until(now);
         if let Some(mmu) = self.mmu_mut() {
             mmu.count_until(now);

@@ -9,7 +9,7 @@ mod pcap;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Scenario;
-use crate::units::Time;
+use crate::units::Instant;
 
 pub use crate::scenario::{SizeDistribution, SizeError, Workload};
 pub use flows_csv::TraceError;
@@ -27,7 +27,7 @@ pub struct FlowSpec {
     /// Receiving host, from 0; also the switch port the data goes out of.
     pub dst: u32,
     /// Start time of the flow; a whole number of nanoseconds.
-    pub start: Time,
+    pub start: Instant,
     /// Payload bytes, at least 1.
     pub size: u64,
     /// Index into [`Trace::kinds`].

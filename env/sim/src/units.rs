@@ -4,129 +4,199 @@
 //! not a whole number of nanoseconds. A `u64` of picoseconds spans 213 days.
 
 use std::fmt;
-use std::ops::{Add, AddAssign, Sub};
+use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 use serde::{Deserialize, Serialize};
 
 use bufgym_util::convert::floor_u64;
 
-/// An instant since the start of the simulation, or a duration, in picoseconds.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Time(pub u64);
+/// Defines a type that counts picoseconds: its conversions and its texts.
+macro_rules! picoseconds {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u64);
 
-impl Time {
-    /// The start of the simulation; also the empty duration.
-    pub const ZERO: Time = Time(0);
-    /// The largest time, later than any event.
-    pub const MAX: Time = Time(u64::MAX);
+        impl $name {
+            /// Creates the value from picoseconds.
+            pub const fn from_ps(ps: u64) -> $name {
+                $name(ps)
+            }
 
-    /// Creates a time from picoseconds.
-    pub const fn from_ps(ps: u64) -> Time {
-        Time(ps)
-    }
+            /// Creates the value from nanoseconds.
+            ///
+            /// # Panics
+            /// When the value exceeds 213 days.
+            #[track_caller]
+            pub const fn from_ns(ns: u64) -> $name {
+                $name(ps_of(ns, 1_000))
+            }
 
-    /// Creates a time from nanoseconds.
-    ///
-    /// # Panics
-    /// When the value exceeds 213 days.
-    pub const fn from_ns(ns: u64) -> Time {
-        Time::times(ns, 1_000)
-    }
+            /// Creates the value from microseconds.
+            ///
+            /// # Panics
+            /// When the value exceeds 213 days.
+            #[track_caller]
+            pub const fn from_us(us: u64) -> $name {
+                $name(ps_of(us, 1_000_000))
+            }
 
-    /// Creates a time from microseconds.
-    ///
-    /// # Panics
-    /// When the value exceeds 213 days.
-    pub const fn from_us(us: u64) -> Time {
-        Time::times(us, 1_000_000)
-    }
+            /// Creates the value from milliseconds.
+            ///
+            /// # Panics
+            /// When the value exceeds 213 days.
+            #[track_caller]
+            pub const fn from_ms(ms: u64) -> $name {
+                $name(ps_of(ms, 1_000_000_000))
+            }
 
-    /// Creates a time from milliseconds.
-    ///
-    /// # Panics
-    /// When the value exceeds 213 days.
-    pub const fn from_ms(ms: u64) -> Time {
-        Time::times(ms, 1_000_000_000)
-    }
+            /// Creates the value from seconds, rounded down to a picosecond. Larger values give `MAX`;
+            /// negative numbers and NaN give zero.
+            pub fn from_secs_f64(seconds: f64) -> $name {
+                $name(floor_u64(seconds * 1e12))
+            }
 
-    #[track_caller]
-    const fn times(count: u64, unit: u64) -> Time {
-        match count.checked_mul(unit) {
-            Some(ps) => Time(ps),
-            None => panic!("a time of more than 213 days"),
+            /// Returns the value in picoseconds.
+            pub const fn as_ps(self) -> u64 {
+                self.0
+            }
+
+            /// Returns the value in whole nanoseconds, rounded down.
+            pub const fn as_ns(self) -> u64 {
+                self.0 / 1_000
+            }
+
+            /// Returns the value in seconds.
+            pub fn as_secs_f64(self) -> f64 {
+                self.0 as f64 * 1e-12
+            }
+
+            /// Returns the value in milliseconds.
+            pub fn as_ms_f64(self) -> f64 {
+                self.0 as f64 * 1e-9
+            }
+
+            /// Returns the value `duration` later, or `MAX` if that is beyond the range.
+            pub const fn saturating_add(self, duration: Duration) -> $name {
+                $name(self.0.saturating_add(duration.0))
+            }
+
+            /// Returns the value `duration` earlier, or zero if that would be negative.
+            pub const fn saturating_sub(self, duration: Duration) -> $name {
+                $name(self.0.saturating_sub(duration.0))
+            }
         }
-    }
 
-    /// Creates a time from seconds, rounded down to a picosecond. Larger values give [`Time::MAX`];
-    /// negative numbers and NaN give zero.
-    pub fn from_secs_f64(seconds: f64) -> Time {
-        Time(floor_u64(seconds * 1e12))
-    }
+        /// Panics beyond 213 days, also in release builds; `saturating_add` does not.
+        impl Add<Duration> for $name {
+            type Output = $name;
+            #[inline]
+            #[track_caller]
+            fn add(self, rhs: Duration) -> $name {
+                match self.0.checked_add(rhs.0) {
+                    Some(ps) => $name(ps),
+                    None => beyond_the_end(),
+                }
+            }
+        }
 
-    /// Returns the time in picoseconds.
-    pub const fn as_ps(self) -> u64 {
-        self.0
-    }
+        impl AddAssign<Duration> for $name {
+            #[inline]
+            #[track_caller]
+            fn add_assign(&mut self, rhs: Duration) {
+                *self = *self + rhs;
+            }
+        }
 
-    /// Returns the time in whole nanoseconds, rounded down.
-    pub const fn as_ns(self) -> u64 {
-        self.0 / 1_000
-    }
+        /// Returns the duration between two values. Panics if it would be negative, also in release builds.
+        impl Sub for $name {
+            type Output = Duration;
+            #[inline]
+            #[track_caller]
+            fn sub(self, rhs: $name) -> Duration {
+                match self.0.checked_sub(rhs.0) {
+                    Some(ps) => Duration(ps),
+                    None => before_the_start(),
+                }
+            }
+        }
 
-    /// Returns the time in seconds.
-    pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 * 1e-12
-    }
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}ps", self.0)
+            }
+        }
 
-    /// Returns the time in milliseconds.
-    pub fn as_ms_f64(self) -> f64 {
-        self.0 as f64 * 1e-9
-    }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:.6} ms", self.as_ms_f64())
+            }
+        }
+    };
+}
+
+picoseconds! {
+    /// A point in simulated time: picoseconds since the start of the simulation.
+    Instant
+}
+
+picoseconds! {
+    /// A span of simulated time, in picoseconds.
+    Duration
+}
+
+impl Instant {
+    /// The start of the simulation.
+    pub const ZERO: Instant = Instant(0);
+    /// The largest instant, later than any event.
+    pub const MAX: Instant = Instant(u64::MAX);
 
     /// Returns the duration since `earlier`, or zero when `earlier` is later.
-    pub const fn saturating_since(self, earlier: Time) -> Time {
-        Time(self.0.saturating_sub(earlier.0))
-    }
-
-    /// Returns the instant `duration` later, or [`Time::MAX`] if that is beyond the range.
-    pub const fn saturating_add(self, duration: Time) -> Time {
-        Time(self.0.saturating_add(duration.0))
+    pub const fn saturating_since(self, earlier: Instant) -> Duration {
+        Duration(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// Panics beyond 213 days, also in release builds; [`saturating_add`](Time::saturating_add) does not.
-impl Add for Time {
-    type Output = Time;
+impl Duration {
+    /// The empty duration.
+    pub const ZERO: Duration = Duration(0);
+    /// The largest duration.
+    pub const MAX: Duration = Duration(u64::MAX);
+
+    /// Returns the product, or [`Duration::MAX`] if it is beyond the range.
+    pub const fn saturating_mul(self, factor: u64) -> Duration {
+        Duration(self.0.saturating_mul(factor))
+    }
+}
+
+/// Panics beyond 213 days, also in release builds; [`saturating_mul`](Duration::saturating_mul) does not.
+impl Mul<u64> for Duration {
+    type Output = Duration;
     #[inline]
     #[track_caller]
-    fn add(self, rhs: Time) -> Time {
-        match self.0.checked_add(rhs.0) {
-            Some(ps) => Time(ps),
+    fn mul(self, factor: u64) -> Duration {
+        match self.0.checked_mul(factor) {
+            Some(ps) => Duration(ps),
             None => beyond_the_end(),
         }
     }
 }
 
-impl AddAssign for Time {
+/// Rounds down to a picosecond.
+impl Div<u64> for Duration {
+    type Output = Duration;
     #[inline]
-    #[track_caller]
-    fn add_assign(&mut self, rhs: Time) {
-        *self = *self + rhs;
+    fn div(self, divisor: u64) -> Duration {
+        Duration(self.0 / divisor)
     }
 }
 
-/// Panics if the result would be negative, also in release builds;
-/// [`saturating_since`](Time::saturating_since) does not.
-impl Sub for Time {
-    type Output = Time;
-    #[inline]
-    #[track_caller]
-    fn sub(self, rhs: Time) -> Time {
-        match self.0.checked_sub(rhs.0) {
-            Some(ps) => Time(ps),
-            None => before_the_start(),
-        }
+#[track_caller]
+const fn ps_of(count: u64, unit: u64) -> u64 {
+    match count.checked_mul(unit) {
+        Some(ps) => ps,
+        None => panic!("a time of more than 213 days"),
     }
 }
 
@@ -144,18 +214,6 @@ fn before_the_start() -> ! {
     panic!("a later time is subtracted from an earlier one")
 }
 
-impl fmt::Debug for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}ps", self.0)
-    }
-}
-
-impl fmt::Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.6} ms", self.as_ms_f64())
-    }
-}
-
 /// Transmission time of a byte on a line of 1 bit/s, picoseconds.
 const PS_PER_BYTE: u64 = 8_000_000_000_000;
 
@@ -165,15 +223,15 @@ const PS_PER_BYTE: u64 = 8_000_000_000_000;
 pub struct Rate(pub u64);
 
 impl Rate {
-    /// Returns how long `bytes` occupy the line, rounded up to a picosecond; [`Time::MAX`] if that is
+    /// Returns how long `bytes` occupy the line, rounded up to a picosecond; [`Duration::MAX`] if that is
     /// longer.
     ///
     /// # Panics
     /// When the rate is zero.
     #[inline]
-    pub const fn transmission_time(self, bytes: u64) -> Time {
+    pub const fn transmission_time(self, bytes: u64) -> Duration {
         match bytes.checked_mul(PS_PER_BYTE) {
-            Some(bit_ps) => Time(bit_ps.div_ceil(self.0)),
+            Some(bit_ps) => Duration(bit_ps.div_ceil(self.0)),
             None => self.long_transmission_time(bytes),
         }
     }
@@ -182,13 +240,13 @@ impl Rate {
     #[cold]
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "what does not fit is Time::MAX"
+        reason = "what does not fit is Duration::MAX"
     )]
-    const fn long_transmission_time(self, bytes: u64) -> Time {
+    const fn long_transmission_time(self, bytes: u64) -> Duration {
         let ps = (bytes as u128 * PS_PER_BYTE as u128).div_ceil(self.0 as u128);
         match ps > u64::MAX as u128 {
-            true => Time::MAX,
-            false => Time(ps as u64),
+            true => Duration::MAX,
+            false => Duration(ps as u64),
         }
     }
 }
@@ -199,33 +257,37 @@ mod tests {
 
     #[test]
     fn a_minimum_packet_at_100g_lasts_a_fraction_of_a_nanosecond_more_than_five() {
-        assert_eq!(Rate(100_000_000_000).transmission_time(64), Time(5_120));
+        assert_eq!(Rate(100_000_000_000).transmission_time(64), Duration(5_120));
     }
 
     #[test]
     fn times_beyond_213_days_are_not_taken_for_shorter_ones() {
         let most = u64::MAX / 1_000;
-        assert_eq!(Time::from_ns(most), Time(most * 1_000));
+        assert_eq!(Duration::from_ns(most), Duration(most * 1_000));
         for too_long in [most + 1, u64::MAX] {
-            assert!(std::panic::catch_unwind(|| Time::from_ns(too_long)).is_err());
+            assert!(std::panic::catch_unwind(|| Duration::from_ns(too_long)).is_err());
         }
-        assert!(std::panic::catch_unwind(|| Time::from_us(u64::MAX / 1_000_000 + 1)).is_err());
-        assert!(std::panic::catch_unwind(|| Time::from_ms(u64::MAX / 1_000_000_000 + 1)).is_err());
-        assert_eq!(Time::from_secs_f64(1e300), Time::MAX);
-        assert_eq!(Time::from_secs_f64(-1.0), Time::ZERO);
-        assert_eq!(Time::from_secs_f64(f64::NAN), Time::ZERO);
+        assert!(std::panic::catch_unwind(|| Duration::from_us(u64::MAX / 1_000_000 + 1)).is_err());
+        assert!(
+            std::panic::catch_unwind(|| Duration::from_ms(u64::MAX / 1_000_000_000 + 1)).is_err()
+        );
+        assert_eq!(Duration::from_secs_f64(1e300), Duration::MAX);
+        assert_eq!(Duration::from_secs_f64(-1.0), Duration::ZERO);
+        assert_eq!(Duration::from_secs_f64(f64::NAN), Duration::ZERO);
     }
 
     #[test]
     fn arithmetic_that_cannot_be_is_never_silent() {
-        let (early, late) = (Time(1), Time(3));
-        assert_eq!((late - early, late + early), (Time(2), Time(4)));
+        let (early, late, short) = (Instant(1), Instant(3), Duration(1));
+        assert_eq!((late - early, late + short), (Duration(2), Instant(4)));
         assert!(std::panic::catch_unwind(|| early - late).is_err());
-        assert!(std::panic::catch_unwind(|| Time::MAX + early).is_err());
+        assert!(std::panic::catch_unwind(|| Instant::MAX + short).is_err());
+        assert!(std::panic::catch_unwind(|| short - Duration(2)).is_err());
+        assert!(std::panic::catch_unwind(|| Duration::MAX * 2).is_err());
         assert!(
             std::panic::catch_unwind(|| {
-                let mut time = Time::MAX;
-                time += early;
+                let mut time = Duration::MAX;
+                time += short;
                 time
             })
             .is_err()
@@ -238,29 +300,29 @@ mod tests {
     fn long_transmissions_are_exact_or_last_for_ever() {
         assert_eq!(
             Rate(10_000_000_000).transmission_time(1 << 40),
-            Time((1 << 40) * 800)
+            Duration((1 << 40) * 800)
         );
         let most = u64::MAX / PS_PER_BYTE;
         for bytes in [most, most + 1] {
             assert_eq!(
                 Rate(8).transmission_time(bytes),
-                Time(bytes * 1_000_000_000_000)
+                Duration(bytes * 1_000_000_000_000)
             );
         }
-        assert_eq!(Rate(1_000_000).transmission_time(u64::MAX), Time::MAX);
-        assert_eq!(Rate(1).transmission_time(3_000_000), Time::MAX);
+        assert_eq!(Rate(1_000_000).transmission_time(u64::MAX), Duration::MAX);
+        assert_eq!(Rate(1).transmission_time(3_000_000), Duration::MAX);
     }
 
     #[test]
     fn a_full_packet_at_1g() {
         assert_eq!(
             Rate(1_000_000_000).transmission_time(1518),
-            Time::from_ns(12_144)
+            Duration::from_ns(12_144)
         );
     }
 
     #[test]
     fn a_rate_that_does_not_divide_rounds_up() {
-        assert_eq!(Rate(3_000_000_000).transmission_time(1), Time(2_667));
+        assert_eq!(Rate(3_000_000_000).transmission_time(1), Duration(2_667));
     }
 }

@@ -29,7 +29,7 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::{ControlledThreshold, TriggerCause};
 use bufgym_sim::switch::{PolicyParseError, Switch};
 use bufgym_sim::traffic::Trace;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use bufgym_util::convert::single;
 
 use serde::{Deserialize, Serialize};
@@ -135,9 +135,9 @@ pub struct ControlEnv<T: ControlTopology = OneSwitch, O: Observer = ()> {
     /// For the slowdowns ahead of the lookahead.
     base_rates: Option<BaseRates>,
     reference_interval_s: f64,
-    latency: Time,
-    max_interval: Time,
-    min_interval: Time,
+    latency: Duration,
+    max_interval: Duration,
+    min_interval: Duration,
     max_decisions: u64,
     decisions: u64,
     intervals: Vec<u64>,
@@ -299,9 +299,9 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
             }),
             base_rates,
             reference_interval_s: options.reference_interval_s,
-            latency: Time::from_us(scenario.control.decision_latency_us),
-            max_interval: Time::from_us(scenario.control.max_interval_us),
-            min_interval: Time::from_us(scenario.control.min_interval_us),
+            latency: Duration::from_us(scenario.control.decision_latency_us),
+            max_interval: Duration::from_us(scenario.control.max_interval_us),
+            min_interval: Duration::from_us(scenario.control.min_interval_us),
             max_decisions: scenario.control.max_decisions,
             decisions: 0,
             intervals: Vec::new(),
@@ -386,7 +386,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
     }
 
     /// Sets an alarm of the current switch, which its next decision makes void.
-    fn set_alarm(&mut self, delay: Time, kind: AlarmKind) {
+    fn set_alarm(&mut self, delay: Duration, kind: AlarmKind) {
         let switch = self.at();
         let number = self.agents[switch.index()].alarm;
         let alarm = Alarm {
@@ -428,21 +428,21 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
         let latency = self.latency;
         let policy = self.policy_mut();
         policy.acknowledge();
-        if latency == Time::ZERO {
+        if latency == Duration::ZERO {
             self.apply();
         } else {
             policy.suspend();
             self.set_alarm(latency, AlarmKind::Apply);
         }
         self.set_interval_alarm();
-        if self.min_interval > Time::ZERO {
+        if self.min_interval > Duration::ZERO {
             self.policy_mut().hold();
             self.set_alarm(self.min_interval, AlarmKind::Release);
         }
     }
 
     fn set_interval_alarm(&mut self) {
-        if self.max_interval > Time::ZERO {
+        if self.max_interval > Duration::ZERO {
             self.set_alarm(self.max_interval.max(self.latency), AlarmKind::Interval);
         }
     }
@@ -485,7 +485,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
     }
 
     /// Charges the delays that became certain in the interval.
-    fn shape(&mut self, now: Time) {
+    fn shape(&mut self, now: Instant) {
         let Some((lookahead, horizon_s)) = self.lookahead.filter(|_| self.ideal.is_some()) else {
             return;
         };
@@ -506,7 +506,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
     }
 
     /// Returns by how much the cost of the flows at the current switch will exceed that in the ideal run, by port.
-    fn owed(&self, lookahead: Lookahead, now: Time) -> Vec<f64> {
+    fn owed(&self, lookahead: Lookahead, now: Instant) -> Vec<f64> {
         let scale = &self.agent().reward_scale;
         let mut times = vec![0.0; self.ports()];
         let mut slowdowns = vec![0.0; self.ports()];
@@ -694,7 +694,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
     }
 
     /// From now on, records the state of every port every `interval` of simulated time.
-    pub fn record_timeline(&mut self, interval: Time) {
+    pub fn record_timeline(&mut self, interval: Duration) {
         let now = self.simulator.switch_now(SWITCH);
         self.recorders_mut().record_timeline(interval, now);
     }

@@ -6,14 +6,14 @@ use bufgym_sim::network::{FlowRecord, FlowView, OneSwitch, SimError, SwitchId};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{Trace, host_number};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 
 /// Starts and completions of a trace's flows with an unlimited buffer, replayed in step with the
 /// controlled run.
 #[derive(Clone, Debug)]
 pub(super) struct IdealRun<T = OneSwitch> {
     /// Completion time of every flow, by its place in the trace.
-    finish: Vec<Time>,
+    finish: Vec<Instant>,
     /// Starts and completions in order of time, at equal times in order of flows.
     events: Vec<Event>,
     next: usize,
@@ -23,7 +23,7 @@ pub(super) struct IdealRun<T = OneSwitch> {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Event {
-    at: Time,
+    at: Instant,
     /// Place of the flow in the trace.
     flow: u32,
     /// Number of the flow in the order of starts.
@@ -52,8 +52,8 @@ impl<T: ControlTopology> IdealRun<T> {
     ) -> Result<IdealRun<T>, SimError> {
         let records = unlimited_run(scenario, trace)?;
         let end = records.iter().filter_map(|record| record.finish);
-        let end = end.max().unwrap_or(Time::ZERO);
-        let finish: Vec<Time> = records
+        let end = end.max().unwrap_or(Instant::ZERO);
+        let finish: Vec<Instant> = records
             .iter()
             .map(|record| record.finish.unwrap_or(end))
             .collect();
@@ -85,7 +85,7 @@ impl<T: ControlTopology> IdealRun<T> {
     pub(super) fn close_interval(
         &mut self,
         switch: SwitchId,
-        now: Time,
+        now: Instant,
         report: impl FnMut(usize, PortTotals),
     ) {
         while let Some(&event) = self.events.get(self.next).filter(|event| event.at <= now) {
@@ -106,14 +106,14 @@ impl<T: ControlTopology> IdealRun<T> {
     }
 
     /// Time until a flow completes in the ideal run, seconds; zero if it has.
-    fn left(&self, flow: u32, now: Time) -> f64 {
+    fn left(&self, flow: u32, now: Instant) -> f64 {
         let finish = self.finish[flow as usize];
         finish.saturating_since(now).as_secs_f64()
     }
 
     /// Returns the time when the last flow completes.
-    pub(super) fn end(&self) -> Time {
-        self.events.last().map_or(Time::ZERO, |event| event.at)
+    pub(super) fn end(&self) -> Instant {
+        self.events.last().map_or(Instant::ZERO, |event| event.at)
     }
 
     /// Compares the controlled run's active `flows` with the ideal run at the end of the last
@@ -122,7 +122,7 @@ impl<T: ControlTopology> IdealRun<T> {
     pub(super) fn compare(
         &self,
         switch: SwitchId,
-        now: Time,
+        now: Instant,
         flows: &[FlowView],
         lags: &mut [Lag],
     ) {
@@ -171,7 +171,7 @@ impl Lookahead {
     pub(super) fn excess<T: ControlTopology>(
         self,
         switch: SwitchId,
-        now: Time,
+        now: Instant,
         ideal: &IdealRun<T>,
         flows: &[FlowView],
         mut add: impl FnMut(u32, usize, f64),
@@ -217,7 +217,7 @@ fn unlimited_run(scenario: &Scenario, trace: &Trace) -> Result<Vec<FlowRecord>, 
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
     /// By place: every flow's start, and the bytes up to and including it, in order of starts.
-    ports: Vec<Vec<(Time, u64)>>,
+    ports: Vec<Vec<(Instant, u64)>>,
 }
 
 impl Arrivals {
@@ -241,7 +241,7 @@ impl Arrivals {
     }
 
     /// Number and bytes of the flows through `place` that start within `span` after `now`.
-    pub(super) fn within(&self, place: usize, now: Time, span: Time) -> (u64, u64) {
+    pub(super) fn within(&self, place: usize, now: Instant, span: Duration) -> (u64, u64) {
         let flows = &self.ports[place];
         let end = now.saturating_add(span);
         let first = flows.partition_point(|&(start, _)| start <= now);
@@ -275,7 +275,7 @@ mod tests {
         let mut ideal = IdealRun::new(&scenario, &trace, time).unwrap();
         let mut sum = 0.0;
         let end = ideal.end();
-        for cut in [Time(end.as_ps() / 3), Time(end.as_ps() / 2), end] {
+        for cut in [Instant(end.as_ps() / 3), Instant(end.as_ps() / 2), end] {
             ideal.close_interval(SwitchId(0), cut, |_, totals| {
                 sum += totals.discounted_flow_time
             });
@@ -293,14 +293,18 @@ mod tests {
         let flow = trace.flows[50];
         let now = flow.start;
         let expected = trace.flows.iter().filter(|other| {
-            other.dst == flow.dst && other.start > now && other.start <= now + Time::from_ms(500)
+            other.dst == flow.dst
+                && other.start > now
+                && other.start <= now + Duration::from_ms(500)
         });
         let sizes: Vec<u64> = expected.map(|other| other.size).collect();
         assert!(sizes.len() > 1);
-        let everything = arrivals.within(flow.dst as usize, Time::ZERO, Time::MAX).0;
-        let later = |other: &&FlowSpec| other.dst == flow.dst && other.start > Time::ZERO;
+        let everything = arrivals
+            .within(flow.dst as usize, Instant::ZERO, Duration::MAX)
+            .0;
+        let later = |other: &&FlowSpec| other.dst == flow.dst && other.start > Instant::ZERO;
         assert_eq!(everything, trace.flows.iter().filter(later).count() as u64);
-        let (flows, bytes) = arrivals.within(flow.dst as usize, now, Time::from_ms(500));
+        let (flows, bytes) = arrivals.within(flow.dst as usize, now, Duration::from_ms(500));
         assert_eq!((flows, bytes), (sizes.len() as u64, sizes.iter().sum()));
     }
 }

@@ -8,7 +8,7 @@ use bufgym_sim::network::{
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{Loss, PacketView, SwitchId, View};
 use bufgym_sim::traffic::{Trace, host_number};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use bufgym_util::convert::floor_u64;
 
 use super::Objective;
@@ -18,9 +18,9 @@ use super::ways::{ControlTopology, Paths, numbered};
 struct PortMeter {
     /// Sum of the weights of the active flows; their number F_i where all have the weight 1.
     active: u64,
-    changed_at: Time,
+    changed_at: Instant,
     /// Time t_k of the last decision.
-    epoch: Time,
+    epoch: Instant,
     /// ∫ e^{-(t - t_k)/τ} F_i(t) dt since the last decision, seconds.
     discounted: f64,
     /// ∫ F_i(t) dt since the start, seconds.
@@ -63,7 +63,7 @@ impl FlowMeter {
         }
     }
 
-    fn settle(&mut self, port: usize, now: Time) {
+    fn settle(&mut self, port: usize, now: Instant) {
         let tau = self.tau;
         let meter = &mut self.ports[port];
         if meter.active > 0 && now > meter.changed_at {
@@ -77,12 +77,12 @@ impl FlowMeter {
         meter.changed_at = now;
     }
 
-    pub(super) fn flow_started(&mut self, port: usize, weight: u64, now: Time) {
+    pub(super) fn flow_started(&mut self, port: usize, weight: u64, now: Instant) {
         self.settle(port, now);
         self.ports[port].active += weight;
     }
 
-    pub(super) fn flow_finished(&mut self, port: usize, weight: u64, now: Time) {
+    pub(super) fn flow_finished(&mut self, port: usize, weight: u64, now: Instant) {
         self.settle(port, now);
         self.ports[port].active -= weight;
     }
@@ -98,7 +98,7 @@ impl FlowMeter {
     }
 
     /// Ends the interval of a port at `now`, and starts the next.
-    fn close(&mut self, port: usize, now: Time) -> PortTotals {
+    fn close(&mut self, port: usize, now: Instant) -> PortTotals {
         self.settle(port, now);
         let unit = self.unit;
         let meter = &mut self.ports[port];
@@ -146,7 +146,7 @@ impl BaseRates {
                 transport: scenario.transport_of(flow.query >= 0, second == Some(flow.kind)),
             });
             let weight = if flow.query >= 0 { 1.0 } else { of_others };
-            let rate = floor_u64(weight * SLOWDOWN_UNIT / base.max(Time(1)).as_secs_f64());
+            let rate = floor_u64(weight * SLOWDOWN_UNIT / base.max(Duration(1)).as_secs_f64());
             if weight > 0.0 { rate.max(1) } else { 0 }
         };
         Some(BaseRates(numbered(trace).into_iter().map(rate).collect()))
@@ -182,7 +182,7 @@ impl<T: ControlTopology> ActiveTime<T> {
         &self.ways
     }
 
-    pub(super) fn flow_started(&mut self, number: u32, dst: u16, now: Time) {
+    pub(super) fn flow_started(&mut self, number: u32, dst: u16, now: Instant) {
         let (flows, slowdowns) = (&mut self.flows, &mut self.slowdowns);
         self.ways.visit(number, dst, |place, share| {
             flows.flow_started(place, u64::from(share), now);
@@ -192,7 +192,7 @@ impl<T: ControlTopology> ActiveTime<T> {
         });
     }
 
-    pub(super) fn flow_finished(&mut self, number: u32, dst: u16, now: Time) {
+    pub(super) fn flow_finished(&mut self, number: u32, dst: u16, now: Instant) {
         let (flows, slowdowns) = (&mut self.flows, &mut self.slowdowns);
         self.ways.visit(number, dst, |place, share| {
             flows.flow_finished(place, u64::from(share), now);
@@ -207,7 +207,7 @@ impl<T: ControlTopology> ActiveTime<T> {
     pub(super) fn close_interval(
         &mut self,
         switch: SwitchId,
-        now: Time,
+        now: Instant,
         mut report: impl FnMut(usize, PortTotals),
     ) {
         for (port, place) in self.ways.places_of(switch).enumerate() {
@@ -225,12 +225,12 @@ impl<T: ControlTopology> ActiveTime<T> {
 struct QueueArea {
     byte_ps: u128,
     bytes: u64,
-    changed_at: Time,
+    changed_at: Instant,
 }
 
 impl QueueArea {
     #[inline]
-    fn change(&mut self, bytes: u64, now: Time) {
+    fn change(&mut self, bytes: u64, now: Instant) {
         self.byte_ps += u128::from(self.bytes) * u128::from(now.0 - self.changed_at.0);
         self.bytes = bytes;
         self.changed_at = now;
@@ -273,8 +273,8 @@ impl<T: ControlTopology> RewardMeter<T> {
     pub(super) fn close_interval(
         &mut self,
         switch: SwitchId,
-        now: Time,
-        switch_now: Time,
+        now: Instant,
+        switch_now: Instant,
     ) -> Vec<(PortTotals, f64)> {
         let own = self.ways().places_of(switch);
         let mut terms = Vec::with_capacity(own.len());
@@ -310,12 +310,12 @@ impl<T: ControlTopology> RewardMeter<T> {
 
 impl<T: ControlTopology> HostObserver for RewardMeter<T> {
     #[inline]
-    fn flow_started(&mut self, flow: FlowRef, now: Time) {
+    fn flow_started(&mut self, flow: FlowRef, now: Instant) {
         self.time.flow_started(flow.number, flow.dst, now);
     }
 
     #[inline]
-    fn flow_finished(&mut self, flow: FlowRef, now: Time) {
+    fn flow_finished(&mut self, flow: FlowRef, now: Instant) {
         self.time.flow_finished(flow.number, flow.dst, now);
     }
 
@@ -378,7 +378,7 @@ mod tests {
     use super::*;
     use crate::control::SWITCH;
 
-    fn flow_time(meter: &mut FlowMeter, now: Time) -> f64 {
+    fn flow_time(meter: &mut FlowMeter, now: Instant) -> f64 {
         let ports = 0..meter.ports.len();
         let closed = ports.map(|port| meter.close(port, now).discounted_flow_time);
         closed.sum()
@@ -389,20 +389,23 @@ mod tests {
     #[test]
     fn the_return_does_not_depend_on_how_intervals_are_split() {
         let tau = 0.5;
-        let events = |meter: &mut FlowMeter, cut: Option<Time>| {
+        let events = |meter: &mut FlowMeter, cut: Option<Instant>| {
             let mut total = 0.0;
-            meter.flow_started(0, 1, Time::from_ms(1));
-            meter.flow_started(1, 1, Time::from_ms(10));
+            meter.flow_started(0, 1, Instant::from_ms(1));
+            meter.flow_started(1, 1, Instant::from_ms(10));
             if let Some(cut) = cut {
                 total += flow_time(meter, cut);
             }
-            meter.flow_finished(0, 1, Time::from_ms(300));
-            let rest = flow_time(meter, Time::from_ms(400));
+            meter.flow_finished(0, 1, Instant::from_ms(300));
+            let rest = flow_time(meter, Instant::from_ms(400));
             let discount = cut.map_or(1.0, |cut| libm::exp(-cut.as_secs_f64() / tau));
             total + discount * rest
         };
         let whole = events(&mut FlowMeter::new(2, tau, 1.0), None);
-        let halves = events(&mut FlowMeter::new(2, tau, 1.0), Some(Time::from_ms(123)));
+        let halves = events(
+            &mut FlowMeter::new(2, tau, 1.0),
+            Some(Instant::from_ms(123)),
+        );
         assert!((whole - halves).abs() < 1e-12, "{whole} {halves}");
         // Computed manually: flow 0 is active in [1, 300] ms, flow 1 in [10, 400] ms.
         let by_hand = tau * ((-0.001f64 / tau).exp() - (-0.3f64 / tau).exp())
@@ -413,15 +416,15 @@ mod tests {
     #[test]
     fn a_flow_that_comes_and_goes_within_the_interval_counts() {
         let mut meter = FlowMeter::new(1, 1e9, 1.0);
-        meter.flow_started(0, 1, Time::from_ms(5));
-        meter.flow_finished(0, 1, Time::from_ms(8));
-        assert!((flow_time(&mut meter, Time::from_ms(10)) - 0.003).abs() < 1e-9);
+        meter.flow_started(0, 1, Instant::from_ms(5));
+        meter.flow_finished(0, 1, Instant::from_ms(8));
+        assert!((flow_time(&mut meter, Instant::from_ms(10)) - 0.003).abs() < 1e-9);
     }
 
     /// Integrals of the ports' queue lengths, sampled before every event.
     #[derive(Clone, Debug)]
     struct Sampled {
-        last: Time,
+        last: Instant,
         byte_ps: Vec<u128>,
     }
 
@@ -453,7 +456,7 @@ mod tests {
             let ways = Paths::new(topology, 1, &trace);
             let meter = RewardMeter::new(ActiveTime::new(ways, 1.0, None), trace.flows.len());
             let sampled = Sampled {
-                last: Time::ZERO,
+                last: Instant::ZERO,
                 byte_ps: vec![0; 16],
             };
             let simulator = PolicySpec::named(name)

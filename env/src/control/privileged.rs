@@ -9,7 +9,7 @@ use super::observation::log_scaled;
 use super::ways::{ControlTopology, Paths};
 use bufgym_sim::network::{FlowView, SwitchId};
 use bufgym_sim::switch::SharedBuffer;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use bufgym_util::convert::single;
 
 /// Privileged features per port.
@@ -84,7 +84,7 @@ pub(super) struct Known<'a, T> {
     pub(super) ways: &'a Paths<T>,
     pub(super) buffer: &'a SharedBuffer,
     /// Time on the hosts' clock.
-    pub(super) now: Time,
+    pub(super) now: Instant,
     /// Active flows.
     pub(super) flows: &'a [FlowView],
     /// The ideal run, if it is the reward's baseline.
@@ -118,7 +118,7 @@ pub(super) fn write<T: ControlTopology>(known: &Known<'_, T>, scale: Scale, out:
     for (port, row) in (0..ports).zip(rows) {
         let (sums, senders, lag) = (&sums[port], &senders[port], lags[port]);
         let upcoming = WINDOWS.map(|quarters| {
-            let span = Time((scale.drain.as_ps() / 4).saturating_mul(quarters));
+            let span = (scale.drain / 4).saturating_mul(quarters);
             known.arrivals.within(places.start + port, now, span)
         });
         let flows_within = |window: usize| log_scaled(upcoming[window].0 as f64);
@@ -165,5 +165,5 @@ pub(super) struct Scale {
     /// Minimum RTO, seconds.
     pub(super) min_rto_s: f64,
     /// Drain time of a full buffer through one port, 8 B / C.
-    pub(super) drain: Time,
+    pub(super) drain: Duration,
 }

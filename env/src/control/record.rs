@@ -12,7 +12,7 @@ use bufgym_sim::switch::policy::TriggerCause;
 use bufgym_sim::switch::{
     Loss, PacketView, Policy as _, SharedBuffer, SwitchId, SwitchObserver, View,
 };
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 
 /// First line of a record: the format and its version.
 pub(crate) const RECORD_FORMAT: &str = "bufgym-control-record,1";
@@ -58,8 +58,8 @@ pub(super) fn header(
         line(key, &value);
     }
     line("trigger", options.trigger.name());
-    let latency = Time::from_us(scenario.control.decision_latency_us);
-    let max_interval = Time::from_us(scenario.control.max_interval_us);
+    let latency = Duration::from_us(scenario.control.decision_latency_us);
+    let max_interval = Duration::from_us(scenario.control.max_interval_us);
     for (key, value) in [
         ("ports", u64::from(scenario.network.ports)),
         (
@@ -96,7 +96,7 @@ pub(super) struct EventLines {
     events: u64,
     decisions: u64,
     /// The control uses the hosts' clock, ahead of the switch's by the propagation delay.
-    clock_ahead: Time,
+    clock_ahead: Duration,
     /// A departure takes its bytes out of the queue length; otherwise a `u` line does so earlier.
     count_in_service: bool,
     /// True if decisions set early drop. Packets lost to it then have their own kind of line.
@@ -109,7 +109,7 @@ pub(super) struct EventLines {
     /// Lengths of all queues that follow from the lines so far, bytes.
     reported: Vec<u64>,
     last_port: usize,
-    last_time: Time,
+    last_time: Instant,
 }
 
 impl EventLines {
@@ -129,7 +129,7 @@ impl EventLines {
             queues_per_port,
             reported: vec![0; scenario.port_count() * queues_per_port],
             last_port: 0,
-            last_time: Time::ZERO,
+            last_time: Instant::ZERO,
         }
     }
 
@@ -138,7 +138,7 @@ impl EventLines {
     pub(super) fn decided(
         &mut self,
         buffer: &SharedBuffer,
-        now: Time,
+        now: Instant,
         cause: TriggerCause,
         levels: [&[u8]; 2],
     ) {
@@ -153,7 +153,7 @@ impl EventLines {
     }
 
     /// Notes that the last decision is in force from `now` on, on the control's clock.
-    pub(super) fn applied(&mut self, buffer: &SharedBuffer, now: Time) {
+    pub(super) fn applied(&mut self, buffer: &SharedBuffer, now: Instant) {
         self.settle(buffer, None);
         self.last_time = now;
         self.line(format_args!("L,{}", now.as_ps()));
@@ -161,7 +161,7 @@ impl EventLines {
     }
 
     /// Adds the record's last line.
-    pub(super) fn ended(&mut self, buffer: &SharedBuffer, now: Time, finished: bool) {
+    pub(super) fn ended(&mut self, buffer: &SharedBuffer, now: Instant, finished: bool) {
         self.settle(buffer, None);
         let reason = if finished { "finished" } else { "limit" };
         let (events, decisions) = (self.events, self.decisions);
@@ -178,7 +178,7 @@ impl EventLines {
         written
     }
 
-    fn packet(&mut self, kind: char, switch_now: Time, packet: PacketView) {
+    fn packet(&mut self, kind: char, switch_now: Instant, packet: PacketView) {
         let PacketView {
             port,
             queue,
@@ -259,7 +259,7 @@ impl SwitchObserver for EventLines {
     /// Bytes that have left their queue's length are reported by the next event whose order relative to them matters.
     #[cold]
     #[inline(never)]
-    fn leaving(&mut self, _at: SwitchId, now: Time, packet: PacketView) {
+    fn leaving(&mut self, _at: SwitchId, now: Instant, packet: PacketView) {
         if self.from_front {
             self.packet('s', now, packet);
         }
@@ -321,7 +321,7 @@ impl SwitchObserver for ControlRecord {
     }
 
     #[inline]
-    fn leaving(&mut self, at: SwitchId, now: Time, packet: PacketView) {
+    fn leaving(&mut self, at: SwitchId, now: Instant, packet: PacketView) {
         if let Some(lines) = &mut self.0 {
             lines.leaving(at, now, packet);
         }

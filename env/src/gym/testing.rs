@@ -4,7 +4,7 @@ use super::{
     Env, EnvError, EnvSnapshot, EpisodeSnapshot, EpisodeStats, Info, MultiAgentEnv, Reset,
 };
 use super::{ResetOptions, Resumable, Space, Step, Turn};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Duration;
 
 /// Agents that have turns in the order of [`Relay::TURNS`], beginning at the number of the episode. The episode is
 /// `seed mod 5` plus the number of resets since the seed.
@@ -84,7 +84,7 @@ impl Runner {
             self.reward = self.info.port_rewards.iter().copied().map(f64::from).sum();
             self.info.discount = 0.5_f32.powi(lasted as i32);
             self.info.entropy_weight = 1.0;
-            self.info.elapsed = Time::from_ms(lasted);
+            self.info.elapsed = Duration::from_ms(lasted);
         }
     }
 }

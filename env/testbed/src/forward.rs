@@ -17,7 +17,7 @@ use bufgym_sim::capture::PcapWriter;
 use bufgym_sim::network::{ExternalSwitch, Frame, FrameKind, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::Policy;
-use bufgym_sim::units::{Rate, Time};
+use bufgym_sim::units::{Duration, Instant, Rate};
 
 use crate::machine::{self, monotonic_ns, real_ns};
 use crate::plan::Plan;
@@ -105,22 +105,27 @@ impl Frames {
 #[derive(Debug, Default)]
 struct Lines {
     /// Time from which the line to the switch is free.
-    free: Time,
+    free: Instant,
     /// Frames in flight to the switch, and the times at which their last bits arrive.
-    coming: VecDeque<(Time, Frame)>,
+    coming: VecDeque<(Instant, Frame)>,
     /// Frames in flight to the host.
-    going: VecDeque<(Time, u32)>,
+    going: VecDeque<(Instant, u32)>,
 }
 
 /// Control that is called after every event at the switch.
 pub(crate) trait Control<P> {
     /// Decides, if a decision is due.
-    fn after_event(&mut self, switch: &mut ExternalSwitch<P>, now: Time) -> Result<(), SimError>;
+    fn after_event(&mut self, switch: &mut ExternalSwitch<P>, now: Instant)
+    -> Result<(), SimError>;
 }
 
 /// No control for rules, which decide at every packet.
 impl<P> Control<P> for () {
-    fn after_event(&mut self, _switch: &mut ExternalSwitch<P>, _now: Time) -> Result<(), SimError> {
+    fn after_event(
+        &mut self,
+        _switch: &mut ExternalSwitch<P>,
+        _now: Instant,
+    ) -> Result<(), SimError> {
         Ok(())
     }
 }
@@ -134,7 +139,7 @@ pub(crate) struct Forwarder<'a, P> {
     zero_ns: u64,
     rate: Rate,
     overhead: u64,
-    propagation: Time,
+    propagation: Duration,
     lines: Vec<Lines>,
     frames: Frames,
     /// True for flows for which a packet has come back from the network.
@@ -245,8 +250,8 @@ impl<'a, P: Policy> Forwarder<'a, P> {
     }
 
     /// Converts an instant of the monotonic clock to the time of the switch.
-    fn time(&self, ns: u64) -> Time {
-        Time::from_ns(ns.saturating_sub(self.zero_ns))
+    fn time(&self, ns: u64) -> Instant {
+        Instant::from_ns(ns.saturating_sub(self.zero_ns))
     }
 
     /// Returns the time at which the next frame is due at its receiver.
@@ -316,7 +321,7 @@ impl<'a, P: Policy> Forwarder<'a, P> {
     }
 
     /// Returns the arrival time of a frame, by the kernel's stamp if there is one.
-    fn began(&mut self, stamp_ns: Option<u64>) -> Time {
+    fn began(&mut self, stamp_ns: Option<u64>) -> Instant {
         let now = monotonic_ns();
         if now - self.clocks.1 > CLOCKS_NS {
             self.clocks = (real_ns() - now, now);
@@ -357,7 +362,7 @@ impl<'a, P: Policy> Forwarder<'a, P> {
     }
 
     /// Lets a frame cross the line from its host.
-    fn cross(&mut self, host: usize, began: Time, frame: Frame) {
+    fn cross(&mut self, host: usize, began: Instant, frame: Frame) {
         self.measured.came_bytes += u64::from(frame.bytes);
         let on_line = u64::from(frame.bytes) + self.overhead;
         let line = &mut self.lines[host];
@@ -366,7 +371,7 @@ impl<'a, P: Policy> Forwarder<'a, P> {
     }
 
     /// Runs the switch up to this instant.
-    fn advance(&mut self, horizon: Time, control: &mut impl Control<P>) -> io::Result<bool> {
+    fn advance(&mut self, horizon: Instant, control: &mut impl Control<P>) -> io::Result<bool> {
         let mut worked = false;
         loop {
             let arrivals = self.lines.iter().enumerate();

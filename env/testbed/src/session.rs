@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use bufgym_env::control::{ControlOptions, Controller, ExternalControl, LowLevelPolicy};
 use bufgym_sim::capture::{PcapWriter, hardware_address};
@@ -18,7 +17,7 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::ControlledThreshold;
 use bufgym_sim::switch::{Policy, PolicySpec};
 use bufgym_sim::traffic::Trace;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 
 use crate::forward::{Control, Forwarder, Measured};
 use crate::machine::{self, monotonic_ns};
@@ -38,7 +37,7 @@ const QUIET_NS: u64 = 200_000_000;
 /// Connections that each host opens to measure the round trip.
 const PROBES: u32 = 10;
 /// Longest time for these connections.
-const PROBE_LIMIT: Duration = Duration::from_secs(10);
+const PROBE_LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Policy that decides at the switch.
 pub enum Decider<'a> {
@@ -56,11 +55,11 @@ pub struct Settings {
     /// Congestion control of the kernel; by default the one that the transport of the scenario names.
     pub congestion: Option<String>,
     /// Interval of the timeline, if one is to be recorded.
-    pub timeline: Option<Time>,
+    pub timeline: Option<Duration>,
     /// File for a capture of the packets that arrive at the switch.
     pub capture: Option<PathBuf>,
     /// Time after which the run fails.
-    pub limit: Duration,
+    pub limit: std::time::Duration,
 }
 
 /// Results of a run.
@@ -158,7 +157,7 @@ impl Control<ControlledThreshold> for Learned {
     fn after_event(
         &mut self,
         switch: &mut ExternalSwitch<ControlledThreshold>,
-        now: Time,
+        now: Instant,
     ) -> Result<(), SimError> {
         if self.control.is_due(switch, now) {
             let began = monotonic_ns();
@@ -505,7 +504,7 @@ impl<'a> Session<'a> {
     /// Returns the flows in the order of the trace, with the measured times.
     fn records(&self, times: &Times, zero_ns: u64) -> Vec<FlowRecord> {
         let base = BaseTime::new(self.scenario);
-        let time = |ns: u64| Time::from_ns(ns.saturating_sub(zero_ns));
+        let time = |ns: u64| Instant::from_ns(ns.saturating_sub(zero_ns));
         let mut records: Vec<Option<FlowRecord>> = vec![None; self.trace.flows.len()];
         for (number, &place) in self.plan.places.iter().enumerate() {
             let mut spec = self.plan.flows[number];

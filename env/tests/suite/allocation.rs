@@ -6,7 +6,7 @@ use bufgym_sim::network::{OneSwitch, Simulator};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use bufgym_util::rng::{Split, trace_seed};
 
 /// Hosts that receive; the others send.
@@ -16,14 +16,14 @@ const RECEIVERS: u64 = 4;
 const PACKET_BYTES: f64 = 32.0;
 
 /// `count` flows from all other hosts to the first ones, `gap` apart.
-fn flows(scenario: &Scenario, count: u64, size: u64, gap: Time) -> Trace {
+fn flows(scenario: &Scenario, count: u64, size: u64, gap: Duration) -> Trace {
     let senders = u64::from(scenario.network.ports) - RECEIVERS;
     let flows = (0..count)
         .map(|id| FlowSpec {
             id,
             src: (RECEIVERS + id / RECEIVERS % senders) as u32,
             dst: (id % RECEIVERS) as u32,
-            start: Time(id * gap.as_ps()),
+            start: Instant::ZERO + gap * id,
             size,
             kind: 0,
             query: -1,
@@ -53,7 +53,7 @@ fn capped() -> Scenario {
 }
 
 fn simulator(scenario: &Scenario, policy: &str) -> Simulator {
-    let trace = flows(scenario, 64, 1_000_000_000, Time::from_us(10));
+    let trace = flows(scenario, 64, 1_000_000_000, Duration::from_us(10));
     let spec: PolicySpec = policy.parse().unwrap();
     spec.simulator::<OneSwitch>(scenario, &trace).unwrap()
 }
@@ -97,20 +97,20 @@ fn flows_that_come_and_lose_and_go_allocate_next_to_nothing() {
             scenario.network.buffer_bytes = 60_000;
             scenario.tcp.min_rto_us = 10_000;
         });
-        let gap = Time::from_us(250);
+        let gap = Duration::from_us(250);
         let senders = u64::from(scenario.network.ports) - RECEIVERS;
         let mut trace = flows(&scenario, 12_000, 100_000, gap);
         for flow in &mut trace.flows {
             let query = flow.id / senders;
             flow.src = (RECEIVERS + flow.id % senders) as u32;
             flow.dst = (query % RECEIVERS) as u32;
-            flow.start = Time(query * senders * gap.as_ps());
+            flow.start = Instant::ZERO + gap * (query * senders);
         }
         let mut simulator = PolicySpec::baseline()
             .simulator::<OneSwitch>(&scenario, &trace)
             .unwrap();
         let run_until = |simulator: &mut Simulator, flow: u64| {
-            while simulator.now() < Time(flow * gap.as_ps()) {
+            while simulator.now() < Instant::ZERO + gap * flow {
                 assert!(simulator.step(), "the flows outlast the run");
             }
         };
@@ -134,7 +134,7 @@ fn bytes_of_active_flows(preset: &str, count: u64) -> f64 {
         scenario.tcp.handshake = false;
     });
     scenario.tcp.max_cwnd_bytes = u64::from(scenario.packets.mss);
-    let trace = flows(&scenario, count, Trace::MAX_SIZE, Time::from_ns(997));
+    let trace = flows(&scenario, count, Trace::MAX_SIZE, Duration::from_ns(997));
     let mut simulator = None;
     let heap = measure(|| {
         let spec = PolicySpec::baseline();

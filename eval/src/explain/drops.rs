@@ -73,7 +73,7 @@ pub(super) fn of_rule(
 #[cfg(test)]
 mod tests {
     use bufgym_sim::switch::SwitchId;
-    use bufgym_sim::units::Time;
+    use bufgym_sim::units::Instant;
 
     use super::*;
     use crate::Entrant;
@@ -82,7 +82,7 @@ mod tests {
     fn shares_of_the_port_and_of_the_buffer() {
         let row = |queue_bytes, occupancy_bytes, loss| DropRow {
             switch: SwitchId(0),
-            t: Time::ZERO,
+            t: Instant::ZERO,
             port: 0,
             queue_bytes,
             occupancy_bytes,

@@ -10,7 +10,7 @@
 
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 use bufgym_util::convert::index;
 
 use super::Outcome;
@@ -48,7 +48,7 @@ const DONE: f64 = 1e-13;
 /// Panics if a trace has a host that the scenario does not have.
 pub(super) fn outcome(scenario: &Scenario, trace: &Trace, sharing: Sharing) -> Option<Outcome> {
     let hosts = scenario.port_count();
-    let mut waiting: Vec<(Time, usize)> = trace
+    let mut waiting: Vec<(Instant, usize)> = trace
         .flows
         .iter()
         .enumerate()
@@ -174,7 +174,7 @@ mod tests {
             id: id as u64,
             src,
             dst,
-            start: Time::from_ms(start_ms),
+            start: Instant::from_ms(start_ms),
             size,
             kind: 0,
             query: -1,

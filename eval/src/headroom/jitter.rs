@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bufgym_sim::traffic::Trace;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use bufgym_util::rng;
 
 /// Returns the trace with the start of every flow delayed by a random time of at most `jitter`, a whole
@@ -12,7 +12,7 @@ use bufgym_util::rng;
 ///
 /// TCP in a shared buffer is chaotic: delays much shorter than a packet's way through the network
 /// decide which packets meet a full queue. So a copy has the same traffic and differs by chance. `seed`,
-pub fn jittered(trace: &Trace, jitter: Time, seed: u64, label: &str, copy: u64) -> Trace {
+pub fn jittered(trace: &Trace, jitter: Duration, seed: u64, label: &str, copy: u64) -> Trace {
     let mut rng = rng::stream(seed, label, copy);
     let groups: BTreeSet<u64> = trace.flows.iter().map(|flow| flow.start.as_ns()).collect();
     let mut least = 0;
@@ -28,7 +28,7 @@ pub fn jittered(trace: &Trace, jitter: Time, seed: u64, label: &str, copy: u64) 
         .collect();
     let mut copy = trace.clone();
     for flow in &mut copy.flows {
-        flow.start = Time::from_ns(delayed[&flow.start.as_ns()]);
+        flow.start = Instant::from_ns(delayed[&flow.start.as_ns()]);
     }
     copy
 }
@@ -45,12 +45,12 @@ mod tests {
     /// Returns everything except the start, which must not change.
     fn rest(flow: &FlowSpec) -> FlowSpec {
         FlowSpec {
-            start: Time::ZERO,
+            start: Instant::ZERO,
             ..*flow
         }
     }
 
-    fn keeps_the_structure(trace: &Trace, copy: &Trace, jitter: Time) {
+    fn keeps_the_structure(trace: &Trace, copy: &Trace, jitter: Duration) {
         assert_eq!(trace.flows.len(), copy.flows.len());
         assert_eq!((trace.seed, &trace.kinds), (copy.seed, &copy.kinds));
         for (before, after) in trace.flows.iter().zip(&copy.flows) {
@@ -72,7 +72,7 @@ mod tests {
         let trace = generate(&scenario, trace_seed(Split::Validation, 1, 0));
         let together = |pair: &[FlowSpec]| pair[0].start == pair[1].start;
         assert!(trace.flows.windows(2).any(together), "no group to keep");
-        let jitter = Time::from_us(10);
+        let jitter = Duration::from_us(10);
         let copies: Vec<Trace> = (0..3)
             .map(|copy| jittered(&trace, jitter, 7, "test", copy))
             .collect();
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(copies[2], jittered(&trace, jitter, 7, "test", 2));
         assert_ne!(copies[0], jittered(&trace, jitter, 8, "test", 0));
         assert_ne!(copies[0], jittered(&trace, jitter, 7, "other", 0));
-        assert_eq!(trace, jittered(&trace, Time::ZERO, 7, "test", 0));
+        assert_eq!(trace, jittered(&trace, Duration::ZERO, 7, "test", 0));
     }
 
     proptest! {
@@ -95,7 +95,7 @@ mod tests {
                 id: id as u64,
                 src: 0,
                 dst: 1,
-                start: Time::from_ns(start),
+                start: Instant::from_ns(start),
                 size: 1 + id as u64,
                 kind: 0,
                 query: -1,
@@ -105,7 +105,7 @@ mod tests {
                 flows: starts.iter().enumerate().map(flow).collect(),
                 ..Trace::default()
             };
-            let jitter = Time::from_ns(40);
+            let jitter = Duration::from_ns(40);
             keeps_the_structure(&trace, &jittered(&trace, jitter, seed, "test", 0), jitter);
         }
     }

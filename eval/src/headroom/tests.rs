@@ -93,7 +93,7 @@ fn rows_are_what_the_simulations_say() {
     );
     let (fct, goodput): (Vec<f64>, Vec<f64>) = (0..2)
         .map(|copy| {
-            let jitter = Time::from_us(config.jitter_us);
+            let jitter = Duration::from_us(config.jitter_us);
             let label = "headroom: to repeat";
             let copy = jitter::jittered(original, jitter, trace[0].seed, label, copy);
             let summary = summary(PolicySpec::baseline(), &copy);

@@ -2,7 +2,7 @@ use bufgym_sim::network::OneSwitch;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn trace(flows: &[(u32, u32)]) -> Trace {
         id,
         src,
         dst,
-        start: Time::ZERO,
+        start: Instant::ZERO,
         size: 1_460,
         kind: 0,
         query: -1,

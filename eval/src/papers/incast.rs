@@ -109,7 +109,7 @@ pub fn beyond(records: &[FlowRecord], timeout_ms: f64) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use bufgym_sim::units::Time;
+    use bufgym_sim::units::{Duration, Instant};
 
     use super::*;
 
@@ -135,7 +135,7 @@ mod tests {
             id: 0,
             src: 1,
             dst: 0,
-            start: Time::ZERO,
+            start: Instant::ZERO,
             size,
             kind: 0,
             query,
@@ -171,7 +171,7 @@ mod tests {
             spec: answer(query, 1_000),
             established: None,
             finish: None,
-            fct: ms.map(|ms| Time::from_us(1_000 * ms)),
+            fct: ms.map(|ms| Duration::from_us(1_000 * ms)),
             base: None,
             slowdown: None,
             timeouts: 0,

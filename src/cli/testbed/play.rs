@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use bufgym::eval::Entrant;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::traffic::Trace;
-use bufgym::sim::units::Time;
+use bufgym::sim::units::Duration;
 use bufgym::testbed::Run;
 use clap::Args;
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ fn play(
             std::fs::create_dir_all(own).or_failure()?;
         }
         let capture = own.as_ref().map(|own| own.join("switch.pcap"));
-        let interval = Time::from_us(args.timeline_interval_us);
+        let interval = Duration::from_us(args.timeline_interval_us);
         let order = Order {
             scenario,
             trace,

@@ -7,7 +7,7 @@ use bufgym_sim::scenario::{Scenario, Tier};
 use bufgym_sim::switch::policy::{Averages, Features, LongestQueueDrop};
 use bufgym_sim::switch::{Loss, PacketView, SwitchId, SwitchObserver, View};
 use bufgym_sim::traffic;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 use bufgym_util::convert::{floor_u64, floor_usize};
 use bufgym_util::rng::{Split, trace_seed};
 use rayon::prelude::*;
@@ -19,7 +19,7 @@ const TRAIN_SHARE: f64 = 0.6;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Arrival {
     /// Time of the arrival.
-    pub at: Time,
+    pub at: Instant,
     /// Queue of the packet.
     pub queue: u32,
     /// Wire bytes.

@@ -213,7 +213,7 @@ fn next(tree: &Tree, node: usize, features: &Features) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use bufgym_sim::switch::policy::{FEATURES, Forest};
-    use bufgym_sim::units::Time;
+    use bufgym_sim::units::Instant;
 
     use super::*;
 
@@ -223,7 +223,7 @@ mod tests {
         let mut arrival = || {
             let features = [(); FEATURES.len()].map(|()| rng::uniform(&mut random) as f32);
             Arrival {
-                at: Time::ZERO,
+                at: Instant::ZERO,
                 queue: 0,
                 bytes: 1_500,
                 features,

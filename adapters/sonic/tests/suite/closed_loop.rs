@@ -5,7 +5,7 @@ use std::time::Duration;
 use bufgym_env::control::{
     ControlEnv, ControlOptions, Controller as _, FEATURES, HISTORY, StopReason, TriggerMode,
 };
-use bufgym_sim::units::Time;
+use bufgym_sim::units;
 use bufgym_sonic::counters::Source;
 use bufgym_sonic::simulated::SimulatedSwitch;
 use bufgym_sonic::{Agent, Database, Event, Settings};
@@ -15,8 +15,8 @@ use crate::switch::{Watcher, crowded, dump, settings};
 
 const INTERVAL_MS: u64 = 5;
 
-fn interval() -> Time {
-    Time::from_us(1_000 * INTERVAL_MS)
+fn interval() -> units::Duration {
+    units::Duration::from_us(1_000 * INTERVAL_MS)
 }
 
 /// Plays the trace with an agent in the loop. Returns the FCTs and the number of decisions, and leaves the
@@ -26,7 +26,7 @@ fn play(
     settings: Settings,
     tells_occupancy: bool,
     watcher: &mut Watcher,
-) -> (Vec<Option<Time>>, u64) {
+) -> (Vec<Option<units::Duration>>, u64) {
     let (scenario, trace) = crowded();
     let mut databases = server.connect();
     let mut switch = SimulatedSwitch::new(&scenario, &trace, tells_occupancy).unwrap();

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use bufgym_sim::units::Time;
+use bufgym_sim::units;
 use bufgym_sonic::profiles::{self, JOURNAL, MADE, Restored};
 use bufgym_sonic::simulated::SimulatedSwitch;
 use bufgym_sonic::{Agent, Database, Databases, Error, Event, Settings};
@@ -51,7 +51,7 @@ impl Bench {
         let mut events = vec![agent.poll(self.switch.now()).unwrap()];
         while agent.tally().decisions < until {
             assert!(
-                self.switch.play(Time::from_us(5_000)),
+                self.switch.play(units::Duration::from_us(5_000)),
                 "the trace is too short"
             );
             self.switch.publish(&mut self.databases).unwrap();
@@ -271,7 +271,10 @@ fn profiles_that_somebody_else_makes_or_changes_end_the_agent() {
             expected.insert(key.clone(), fields.clone());
         }
         let error = loop {
-            assert!(bench.switch.play(Time::from_us(5_000)), "too short");
+            assert!(
+                bench.switch.play(units::Duration::from_us(5_000)),
+                "too short"
+            );
             bench.switch.publish(&mut bench.databases).unwrap();
             if let Err(error) = agent.poll(bench.switch.now()) {
                 break error;

@@ -5,7 +5,7 @@ use std::error::Error;
 use bufgym_sim::rng::{below, stream};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Duration;
 use bufgym_util::convert::index;
 
 use crate::cases::Case;
@@ -114,7 +114,7 @@ fn jittered(flows: &Trace, seed: u64) -> Trace {
     let mut rng = stream(seed, "fidelity jitter", 0);
     let mut jittered = flows.clone();
     for flow in &mut jittered.flows {
-        flow.start += Time::from_ns(below(&mut rng, JITTER_NS + 1));
+        flow.start += Duration::from_ns(below(&mut rng, JITTER_NS + 1));
     }
     jittered
 }

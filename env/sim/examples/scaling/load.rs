@@ -4,7 +4,7 @@ use bufgym_sim::network::{OneSwitch, Simulator};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 
 /// Ports that are compared.
 pub const PORTS: [u32; 7] = [4, 8, 16, 32, 64, 128, 256];
@@ -67,7 +67,7 @@ impl Load {
                 id: u64::from(id),
                 src,
                 dst: (src + hop) % self.ports,
-                start: Time::from_ns(u64::from(id) * 997),
+                start: Instant::from_ns(u64::from(id) * 997),
                 size: Trace::MAX_SIZE,
                 kind: 0,
                 query: -1,

@@ -162,7 +162,7 @@ mod tests {
     use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 
     use super::*;
-    use crate::units::Time;
+    use crate::units::Instant;
 
     fn crossing(kind: SegmentKind) -> Crossing {
         let reverse = matches!(kind, SegmentKind::Ack | SegmentKind::SynAck);
@@ -176,7 +176,7 @@ mod tests {
             from,
             to,
             kind,
-            stamp: Time::ZERO,
+            stamp: Instant::ZERO,
             offset: 0,
             payload: 0,
             is_last: false,

@@ -12,7 +12,7 @@ use crate::network::{Observer, SimError};
 use crate::scenario::Scenario;
 use crate::switch::{SwitchId, SwitchObserver};
 use crate::traffic::Trace;
-use crate::units::Time;
+use crate::units::Instant;
 
 /// Writes every packet that arrives at the one switch of a simulation to a capture. It does so when the last
 /// bit has arrived and before the packet is admitted, as the testbed does.
@@ -90,7 +90,7 @@ impl<'a> SwitchCapture<'a> {
         self.pcap.finish()
     }
 
-    fn write(&mut self, now: Time, packet: &Crossing) -> io::Result<()> {
+    fn write(&mut self, now: Instant, packet: &Crossing) -> io::Result<()> {
         let (port, latest) = &mut self.flows[packet.flow as usize];
         let own = match packet.kind {
             SegmentKind::Data => milliseconds(packet.stamp),
@@ -127,7 +127,7 @@ fn check(scenario: &Scenario) -> Result<(), SimError> {
 
 /// Returns the milliseconds of a 32-bit clock, which wraps.
 #[expect(clippy::cast_possible_truncation, reason = "it wraps")]
-fn milliseconds(time: Time) -> u32 {
+fn milliseconds(time: Instant) -> u32 {
     (time.as_ns() / 1_000_000) as u32
 }
 
@@ -136,7 +136,7 @@ impl SwitchObserver for SwitchCapture<'_> {}
 impl HostObserver for SwitchCapture<'_> {}
 
 impl Observer for SwitchCapture<'_> {
-    fn crossing(&mut self, _at: SwitchId, now: Time, packet: impl Fn() -> Option<Crossing>) {
+    fn crossing(&mut self, _at: SwitchId, now: Instant, packet: impl Fn() -> Option<Crossing>) {
         if self.result.is_ok()
             && let Some(packet) = packet()
         {

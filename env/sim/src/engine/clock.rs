@@ -7,7 +7,7 @@
 //! less than zero, so causes stay before effects. In a network of several switches all offsets
 //! are zero: there the order of simultaneous events at different nodes counts.
 
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// An instant on the clock by which events are ordered, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
@@ -19,35 +19,35 @@ impl EventTime {
 
     /// Returns the time at a node. It is zero before the node's clock starts.
     #[inline]
-    pub fn at(self, node: ClockOffset) -> Time {
-        Time(self.0.saturating_sub(node.0.0))
+    pub fn at(self, node: ClockOffset) -> Instant {
+        Instant(self.0.saturating_sub(node.0.0))
     }
 
     /// Returns the time at a host.
     #[inline]
-    pub fn at_host(self) -> Time {
-        Time(self.0)
+    pub fn at_host(self) -> Instant {
+        Instant(self.0)
     }
 
     /// Returns the event time at which it is `time` at a host.
     #[inline]
-    pub fn of_host(time: Time) -> EventTime {
+    pub fn of_host(time: Instant) -> EventTime {
         EventTime(time.0)
     }
 
     /// Adds a delay. Saturates at the end of time.
-    pub fn saturating_add(self, delay: Time) -> EventTime {
+    pub fn saturating_add(self, delay: Duration) -> EventTime {
         EventTime(self.0.saturating_add(delay.0))
     }
 }
 
 /// Offset by which the event time is ahead of the time at a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub struct ClockOffset(pub(crate) Time);
+pub struct ClockOffset(pub(crate) Duration);
 
 impl ClockOffset {
     /// Returns the clock offset of a node with this propagation delay to the hosts.
-    pub fn of(propagation: Time) -> ClockOffset {
+    pub fn of(propagation: Duration) -> ClockOffset {
         ClockOffset(propagation)
     }
 }
@@ -58,15 +58,15 @@ mod tests {
 
     #[test]
     fn hops_towards_hosts_take_no_event_time() {
-        let delay = Time::from_us(3);
-        let [host, switch] = [Time::ZERO, delay].map(ClockOffset::of);
+        let delay = Duration::from_us(3);
+        let [host, switch] = [Duration::ZERO, delay].map(ClockOffset::of);
         let hop = |from: ClockOffset, to: ClockOffset| (delay.0 + to.0.0) - from.0.0;
         assert_eq!((hop(switch, host), hop(host, switch)), (0, 2 * delay.0));
-        let now = EventTime::of_host(Time::from_us(10));
+        let now = EventTime::of_host(Instant::from_us(10));
         assert_eq!(
             (now.at(host), now.at(switch)),
-            (Time::from_us(10), Time::from_us(7))
+            (Instant::from_us(10), Instant::from_us(7))
         );
-        assert_eq!(EventTime::ZERO.at(switch), Time::ZERO);
+        assert_eq!(EventTime::ZERO.at(switch), Instant::ZERO);
     }
 }

@@ -150,9 +150,9 @@ mod tests {
     use super::*;
     use crate::engine::packet::PacketId;
     use crate::engine::topology::{Neighbour, SwitchId};
-    use crate::units::Time;
+    use crate::units::Duration;
 
-    const PROPAGATION: Time = Time(1_000);
+    const PROPAGATION: Duration = Duration(1_000);
 
     fn key(time: u64) -> FabricKey {
         FabricKey {

@@ -33,7 +33,7 @@ use super::fifo::FixedDelayQueue;
 use super::link::LinkKind;
 use super::packet::{PacketId, SizeClass};
 use super::topology::{Neighbour, SwitchId};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// A packet of an event, and the host or switch that sends it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -119,7 +119,7 @@ impl TieBreak {
 /// Ranks of events at hosts, by the delay with which they were scheduled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TieBreaks {
-    delays: [Time; 4],
+    delays: [Duration; 4],
     /// Rank of the end of a transmission, by common size.
     sent: [TieBreak; 2],
     /// Rank of a delivery, by common size.
@@ -129,7 +129,7 @@ pub(crate) struct TieBreaks {
 impl TieBreaks {
     /// Computes the ranks from the delays with which ends of transmission and deliveries are scheduled, by
     /// common size.
-    pub(crate) fn new(sent: [Time; 2], delivered: [Time; 2]) -> TieBreaks {
+    pub(crate) fn new(sent: [Duration; 2], delivered: [Duration; 2]) -> TieBreaks {
         let mut ranks = TieBreaks {
             delays: [sent[0], sent[1], delivered[0], delivered[1]],
             sent: Default::default(),
@@ -141,14 +141,14 @@ impl TieBreaks {
     }
 
     /// Returns the rank of an event that was scheduled with this delay.
-    fn after(&self, delay: Time) -> TieBreak {
+    fn after(&self, delay: Duration) -> TieBreak {
         let longer = self.delays.iter().filter(|&&known| known > delay);
         TieBreak(1 + longer.map(|_| 1).sum::<u16>())
     }
 
     /// Returns the rank of the end of a transmission.
     #[inline(always)]
-    pub(crate) fn sent(&self, class: SizeClass, transmission: Time) -> TieBreak {
+    pub(crate) fn sent(&self, class: SizeClass, transmission: Duration) -> TieBreak {
         match class.common() {
             Some(class) => self.sent[usize::from(class)],
             None => self.after(transmission),
@@ -174,7 +174,7 @@ pub(super) const LAST_INSTANT: EventTime = EventTime((u64::MAX >> RANK_BITS) - 1
 /// No event is run after this instant, so that the events that an event schedules can still be expressed.
 /// The longest delay in a FIFO queue is two propagation delays of 100 s and a transmission of less than a
 /// second.
-pub(crate) const HORIZON: EventTime = EventTime(LAST_INSTANT.0 - Time::from_ms(1_000_000).0);
+pub(crate) const HORIZON: EventTime = EventTime(LAST_INSTANT.0 - Duration::from_ms(1_000_000).0);
 
 impl EventKey {
     /// Later than all events.
@@ -231,32 +231,32 @@ const LENGTH: usize = QUEUES as usize;
 #[derive(Clone, Copy, Debug)]
 pub struct Delays {
     /// Transmission times of a full segment and of an acknowledgement, on links of hosts.
-    pub(crate) transmission: [Time; 2],
+    pub(crate) transmission: [Duration; 2],
     /// The same transmission times on links between switches.
-    pub(crate) of_fabric: [Time; 2],
+    pub(crate) of_fabric: [Duration; 2],
     /// Delay from one end of a link of a host to the other.
-    pub(crate) propagation: Time,
+    pub(crate) propagation: Duration,
     /// The same delay on links between switches.
-    pub(crate) fabric_propagation: Time,
+    pub(crate) fabric_propagation: Duration,
     /// Time from the scheduling of a delivery to the delivery, by the size of the packet.
-    pub(crate) delivery: [Time; 2],
+    pub(crate) delivery: [Duration; 2],
     /// True if hosts choose their next packet when their link is free.
     pub(crate) fair_hosts: bool,
 }
 
 impl Delays {
     /// Returns the delay from the scheduling of an event to the event, by queue.
-    fn ahead(&self, queue: u8) -> Time {
+    fn ahead(&self, queue: u8) -> Duration {
         let transmission = self.transmission[usize::from(queue % 2)];
         match queue - queue % 2 {
-            ARRIVAL => Time(transmission.0 + 2 * self.propagation.0),
+            ARRIVAL => transmission + self.propagation * 2,
             _ => transmission,
         }
     }
 
     /// Returns the delay that ranks the events of a queue: from the instant at which the sender begins to
     /// send.
-    fn since_cause(&self, queue: u8) -> Time {
+    fn since_cause(&self, queue: u8) -> Duration {
         let transmission = self.transmission[usize::from(queue % 2)];
         match queue - queue % 2 {
             NEXT if self.fair_hosts => self.rank_among_deliveries(transmission),
@@ -267,13 +267,13 @@ impl Delays {
 
     /// Returns the delay that ranks a fair host that becomes free. It chooses among packets that were
     /// delivered before. Deliveries happen when ports become free, so it is ranked among those events.
-    fn rank_among_deliveries(&self, transmission: Time) -> Time {
+    fn rank_among_deliveries(&self, transmission: Duration) -> Duration {
         let longest = self.delivery.iter().zip(self.transmission);
         let later = longest.filter(|(delivery, _)| **delivery < transmission);
         later
-            .map(|(_, of_port)| of_port + Time(1))
+            .map(|(_, of_port)| of_port + Duration(1))
             .max()
-            .unwrap_or(Time::ZERO)
+            .unwrap_or(Duration::ZERO)
     }
 }
 
@@ -429,7 +429,7 @@ pub trait Events: Clone + Debug {
         &mut self,
         now: EventTime,
         line: LinkKind,
-        transmission: Time,
+        transmission: Duration,
         class: SizeClass,
         event: PacketEvent,
     );
@@ -441,7 +441,7 @@ pub trait Events: Clone + Debug {
         &mut self,
         now: EventTime,
         line: LinkKind,
-        times: impl FnOnce() -> [Time; 2],
+        times: impl FnOnce() -> [Duration; 2],
         class: SizeClass,
         event: PacketEvent,
     );
@@ -450,7 +450,7 @@ pub trait Events: Clone + Debug {
     fn free_port(
         &mut self,
         now: EventTime,
-        transmission: Time,
+        transmission: Duration,
         class: SizeClass,
         event: PacketEvent,
     );
@@ -465,16 +465,16 @@ pub trait Events: Clone + Debug {
     fn arrive_next(
         &mut self,
         now: EventTime,
-        transmission: Time,
+        transmission: Duration,
         class: SizeClass,
         event: PacketEvent,
     );
 
     /// Sets the start of the next flow; `None` if there is none.
-    fn set_start(&mut self, start: Option<Time>);
+    fn set_start(&mut self, start: Option<Instant>);
 
     /// Schedules a timer. Complexity: O(log n) in the number of pending timers.
-    fn set_timer(&mut self, now: EventTime, delay: Time, timer: Timer);
+    fn set_timer(&mut self, now: EventTime, delay: Duration, timer: Timer);
 
     /// Returns the packets that have an event at the switch, or host, that they reach next.
     fn arriving(&self) -> impl Iterator<Item = PacketEvent>;
@@ -559,7 +559,7 @@ impl Events for EventQueue {
         &mut self,
         now: EventTime,
         _line: LinkKind,
-        transmission: Time,
+        transmission: Duration,
         class: SizeClass,
         event: PacketEvent,
     ) {
@@ -576,7 +576,7 @@ impl Events for EventQueue {
         &mut self,
         now: EventTime,
         line: LinkKind,
-        times: impl FnOnce() -> [Time; 2],
+        times: impl FnOnce() -> [Duration; 2],
         class: SizeClass,
         event: PacketEvent,
     ) {
@@ -593,7 +593,7 @@ impl Events for EventQueue {
     fn free_port(
         &mut self,
         now: EventTime,
-        transmission: Time,
+        transmission: Duration,
         class: SizeClass,
         event: PacketEvent,
     ) {
@@ -617,7 +617,7 @@ impl Events for EventQueue {
     fn arrive_next(
         &mut self,
         now: EventTime,
-        transmission: Time,
+        transmission: Duration,
         class: SizeClass,
         event: PacketEvent,
     ) {
@@ -628,13 +628,13 @@ impl Events for EventQueue {
         self.set(now, transmission, cause, Timer::Arrival(event));
     }
 
-    fn set_start(&mut self, start: Option<Time>) {
+    fn set_start(&mut self, start: Option<Instant>) {
         let due = |time| EventKey::saturating(EventTime::of_host(time), 0);
         self.start = start.map_or(EventKey::NEVER, due);
         self.find_heap();
     }
 
-    fn set_timer(&mut self, now: EventTime, delay: Time, timer: Timer) {
+    fn set_timer(&mut self, now: EventTime, delay: Duration, timer: Timer) {
         self.set(now, delay, delay, timer);
     }
 
@@ -691,7 +691,7 @@ impl EventQueue {
     /// Schedules a timer. `since_cause` is the delay that ranks it among simultaneous events.
     #[cold]
     #[inline(never)]
-    fn set(&mut self, now: EventTime, delay: Time, since_cause: Time, timer: Timer) {
+    fn set(&mut self, now: EventTime, delay: Duration, since_cause: Duration, timer: Timer) {
         let earlier = |queue| u8::from(self.delays.since_cause(queue) > since_cause);
         let rank = 2 * (0..QUEUES).map(earlier).sum::<u8>();
         let due = EventKey::saturating(now.saturating_add(delay), rank);

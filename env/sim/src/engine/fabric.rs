@@ -19,7 +19,7 @@ use super::delay_line::{DelayLine, FabricKey};
 use super::event::{Delays, EventKey, Events, HeapEvent, LAST_INSTANT, PacketEvent, Timer};
 use super::link::LinkKind;
 use super::packet::SizeClass;
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Queues in which events wait: the delay line `2 * line + size`, or the heap.
 pub(crate) mod source {
@@ -152,11 +152,11 @@ impl Events for FabricEvents {
         &mut self,
         now: EventTime,
         _line: LinkKind,
-        transmission: Time,
+        transmission: Duration,
         _class: SizeClass,
         event: PacketEvent,
     ) {
-        let propagation = Time(self.delays[LANES].time);
+        let propagation = Duration(self.delays[LANES].time);
         self.set(now, transmission + propagation, Timer::Arrival(event));
     }
 
@@ -165,7 +165,7 @@ impl Events for FabricEvents {
         &mut self,
         now: EventTime,
         line: LinkKind,
-        times: impl FnOnce() -> [Time; 2],
+        times: impl FnOnce() -> [Duration; 2],
         class: SizeClass,
         event: PacketEvent,
     ) {
@@ -191,7 +191,7 @@ impl Events for FabricEvents {
     fn free_port(
         &mut self,
         now: EventTime,
-        transmission: Time,
+        transmission: Duration,
         _class: SizeClass,
         event: PacketEvent,
     ) {
@@ -206,7 +206,7 @@ impl Events for FabricEvents {
     fn arrive_next(
         &mut self,
         now: EventTime,
-        transmission: Time,
+        transmission: Duration,
         _class: SizeClass,
         event: PacketEvent,
     ) {
@@ -214,7 +214,7 @@ impl Events for FabricEvents {
     }
 
     /// Sets the next start. Starts precede simultaneous events, because they were scheduled first.
-    fn set_start(&mut self, start: Option<Time>) {
+    fn set_start(&mut self, start: Option<Instant>) {
         self.start = start.map_or(FabricKey::NEVER, |start| FabricKey {
             time: start.0,
             order: u64::from(HEAP),
@@ -222,7 +222,7 @@ impl Events for FabricEvents {
         self.find_heap();
     }
 
-    fn set_timer(&mut self, now: EventTime, delay: Time, timer: Timer) {
+    fn set_timer(&mut self, now: EventTime, delay: Duration, timer: Timer) {
         self.set(now, delay, timer);
     }
 
@@ -273,7 +273,7 @@ impl FabricEvents {
 
     #[cold]
     #[inline(never)]
-    fn set(&mut self, now: EventTime, delay: Time, timer: Timer) {
+    fn set(&mut self, now: EventTime, delay: Duration, timer: Timer) {
         let mut order = self.order(HEAP);
         if timer.was_set_long_before() {
             order &= !FabricKey::RECENT;

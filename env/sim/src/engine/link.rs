@@ -2,7 +2,7 @@
 
 use super::packet::{Packet, SizeClass};
 use crate::scenario::Scenario;
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Rate};
 
 /// Kind of a link: links of one kind have one rate and one delay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,9 +37,9 @@ impl LinkKind {
 #[derive(Clone, Copy, Debug)]
 struct Speed {
     rate: Rate,
-    delay: Time,
+    delay: Duration,
     /// Transmission times of the packets of the common sizes.
-    common: [Time; 2],
+    common: [Duration; 2],
 }
 
 /// Converts the size of a packet in a valid scenario: at most 65,535 bytes.
@@ -68,7 +68,7 @@ impl Links {
         let data_bytes = scenario.full_packet_bytes_of(scenario.transport.kind);
         let ack_bytes = scenario.ack_bytes_of(scenario.transport.kind);
         let common_bytes = [data_bytes, u64::from(ack_bytes)].map(wire_bytes);
-        let speed = |(rate, delay): (Rate, Time)| Speed {
+        let speed = |(rate, delay): (Rate, Duration)| Speed {
             rate,
             delay,
             common: common_bytes
@@ -103,12 +103,12 @@ impl Links {
     }
 
     /// Returns the one-way propagation delay of the links of a kind.
-    pub(crate) fn propagation(&self, kind: LinkKind) -> Time {
+    pub(crate) fn propagation(&self, kind: LinkKind) -> Duration {
         self.speed(kind).delay
     }
 
     /// Returns the transmission times of a full data packet and of an acknowledgement.
-    pub(crate) fn common_transmissions(&self, kind: LinkKind) -> [Time; 2] {
+    pub(crate) fn common_transmissions(&self, kind: LinkKind) -> [Duration; 2] {
         self.speed(kind).common
     }
 
@@ -126,7 +126,7 @@ impl Links {
 
     /// Returns the time that the packet occupies a line.
     #[inline]
-    pub(crate) fn transmission(&self, kind: LinkKind, packet: &Packet) -> Time {
+    pub(crate) fn transmission(&self, kind: LinkKind, packet: &Packet) -> Duration {
         let speed = self.speed(kind);
         match packet.class.common() {
             Some(class) => speed.common[usize::from(class)],

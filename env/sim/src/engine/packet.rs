@@ -3,7 +3,7 @@
 use std::ops::{Index, IndexMut};
 
 use super::telemetry::{RecordStore, RecordsHandle};
-use crate::units::Time;
+use crate::units::Instant;
 
 /// Kind of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +95,7 @@ impl SizeClass {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     /// Time at which the segment left the sender; an acknowledgement echoes it.
-    pub(crate) stamp: Time,
+    pub(crate) stamp: Instant,
     /// Index of the flow in start order.
     pub(crate) flow: u32,
     /// Data: index of the segment. Acknowledgement: the next segment expected.
@@ -242,7 +242,7 @@ impl Packet {
         flow: u32,
         queue: u16,
         (wire_bytes, class): (u16, SizeClass),
-        stamp: Time,
+        stamp: Instant,
     ) -> Packet {
         Packet {
             stamp,
@@ -520,7 +520,7 @@ mod tests {
     fn queues_share_a_store_that_uses_places_again() {
         let packet = |sequence| Packet {
             sequence,
-            ..Packet::new(PacketKind::Ack, 0, 0, (64, SizeClass::Ack), Time::ZERO)
+            ..Packet::new(PacketKind::Ack, 0, 0, (64, SizeClass::Ack), Instant::ZERO)
         };
         let mut packets = PacketStore::default();
         let mut queues = [PacketQueue::default(); 2];

@@ -7,7 +7,7 @@
 use super::packet::PacketId;
 use super::topology::SwitchId;
 use crate::scenario::MAX_RECORDS;
-use crate::units::{Rate, Time};
+use crate::units::{Instant, Rate};
 
 /// Maximum number of records of a packet: those of its path, and of the way back if acknowledgements are stamped
 /// too.
@@ -38,7 +38,7 @@ pub struct HopRecord {
     /// Bytes that the port has sent before the packet, from all queues.
     pub sent_bytes: u64,
     /// Time of the record.
-    pub at: Time,
+    pub at: Instant,
     /// Rate of the port's line.
     pub rate: Rate,
 }
@@ -58,7 +58,7 @@ impl Default for HopRecord {
             queue_bytes: 0,
             port_bytes: 0,
             sent_bytes: 0,
-            at: Time::ZERO,
+            at: Instant::ZERO,
             rate: Rate(0),
         }
     }

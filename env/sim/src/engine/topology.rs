@@ -16,7 +16,7 @@ use super::fabric::FabricEvents;
 use super::link::{LinkKind, Links};
 use super::packet::PacketDirection;
 use crate::scenario::{Ecmp, EcmpSalt, Scenario, Tier};
-use crate::units::Time;
+use crate::units::Duration;
 
 pub use linked::LinkedNetwork;
 pub use pooled::PooledLeafSpine;
@@ -107,7 +107,7 @@ pub trait Topology: Clone + Debug {
     fn ports(&self, switch: SwitchId) -> usize;
 
     /// Returns the offset by which the event time is ahead of the clock of the switches, on links of this delay.
-    fn clock_offset(propagation: Time) -> ClockOffset;
+    fn clock_offset(propagation: Duration) -> ClockOffset;
 
     /// Returns the place where a host is attached.
     fn attachment(&self, host: u16) -> Attachment;
@@ -241,7 +241,7 @@ impl Topology for OneSwitch {
     }
 
     /// Returns the propagation delay, so that a packet that leaves the switch is delivered in the same event.
-    fn clock_offset(propagation: Time) -> ClockOffset {
+    fn clock_offset(propagation: Duration) -> ClockOffset {
         ClockOffset::of(propagation)
     }
 
@@ -438,7 +438,7 @@ impl Topology for LeafSpine {
         }
     }
 
-    fn clock_offset(_propagation: Time) -> ClockOffset {
+    fn clock_offset(_propagation: Duration) -> ClockOffset {
         ClockOffset::default()
     }
 

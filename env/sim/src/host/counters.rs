@@ -1,6 +1,6 @@
 //! Counters of the hosts.
 
-use crate::units::Time;
+use crate::units::Duration;
 
 /// Counters of a run.
 #[derive(Clone, Default, Debug)]
@@ -27,7 +27,7 @@ impl HostCounters {
     }
 
     /// Counts an expiry after which the flow has `waited` in vain.
-    pub(super) fn count_timeout(&mut self, flow: u32, waited: Time) {
+    pub(super) fn count_timeout(&mut self, flow: u32, waited: Duration) {
         self.timeouts += 1;
         self.timeout_wait_ps += u128::from(waited.0);
         let of_flow = &mut self.timeouts_by_flow[flow as usize];

@@ -3,7 +3,7 @@
 use super::Hosts;
 use crate::engine::packet::{Packet, PacketDirection, PacketKind};
 use crate::engine::topology::Topology;
-use crate::units::Time;
+use crate::units::Instant;
 
 /// Kind of a TCP packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,7 +34,7 @@ pub struct Crossing {
     /// Kind of the packet.
     pub kind: SegmentKind,
     /// Data: time at which the segment left the sender. Acknowledgement: the time that it echoes.
-    pub stamp: Time,
+    pub stamp: Instant,
     /// Number of bytes of the flow before the payload.
     pub offset: u64,
     /// Size of the payload, bytes.

@@ -8,7 +8,7 @@ use crate::engine::topology::Topology;
 use crate::scenario::MAX_WINDOW;
 use crate::traffic::{FlowSpec, Trace, TraceError, host_number};
 use crate::transport::{OwnControl, Receiver, Sender, Settings};
-use crate::units::Time;
+use crate::units::Instant;
 
 /// Both ends of a flow, in two cache lines. The first has the fields that the delivery of data uses, the
 /// sender fills the second.
@@ -27,7 +27,7 @@ pub(super) struct Flow {
     pub(super) receiver: Receiver,
     pub(super) stage: Stage,
     /// Due time of the flow's timer event.
-    pub(super) timer_at: Time,
+    pub(super) timer_at: Instant,
     /// Data packets in the flow's queue at the host.
     pub(super) waiting: PacketQueue,
     pub(super) sender: Sender,
@@ -55,7 +55,7 @@ impl Flow {
             established: false,
             receiver: Receiver::of(settings.transport),
             stage: Stage::active(0),
-            timer_at: Time::MAX,
+            timer_at: Instant::MAX,
             waiting: PacketQueue::default(),
             sender: Sender::new(spec.size, &settings),
         }
@@ -108,7 +108,7 @@ impl Stage {
         Stage(Stage::FIRST_POSITION + u64::from(position))
     }
 
-    pub(super) fn finished(time: Time) -> Stage {
+    pub(super) fn finished(time: Instant) -> Stage {
         debug_assert!(time.0 < Stage::FIRST_POSITION);
         Stage(time.0)
     }
@@ -118,8 +118,8 @@ impl Stage {
         index(self.0 - Stage::FIRST_POSITION)
     }
 
-    pub(super) fn finish(self) -> Option<Time> {
-        (self.0 < Stage::FIRST_POSITION).then_some(Time(self.0))
+    pub(super) fn finish(self) -> Option<Instant> {
+        (self.0 < Stage::FIRST_POSITION).then_some(Instant(self.0))
     }
 }
 
@@ -128,8 +128,8 @@ impl Stage {
 struct Entry {
     id: u64,
     query: i64,
-    start: Time,
-    established: Time,
+    start: Instant,
+    established: Instant,
 }
 
 /// Properties of all flows that a run seldom needs, in the order of their starts.
@@ -201,14 +201,14 @@ impl Entry {
             id: spec.id,
             query: spec.query,
             start: spec.start,
-            established: Time::MAX,
+            established: Instant::MAX,
         }
     }
 }
 
 impl Roster {
     /// Returns the start of a flow, by its position in the order of starts.
-    pub(super) fn start(&self, index: usize) -> Option<Time> {
+    pub(super) fn start(&self, index: usize) -> Option<Instant> {
         self.entries.get(index).map(|entry| entry.start)
     }
 
@@ -226,13 +226,13 @@ impl Roster {
         self.entries[index].query
     }
 
-    pub(super) fn establish(&mut self, index: usize, now: Time) {
+    pub(super) fn establish(&mut self, index: usize, now: Instant) {
         self.entries[index].established = now;
     }
 
-    pub(super) fn established(&self, index: usize) -> Option<Time> {
+    pub(super) fn established(&self, index: usize) -> Option<Instant> {
         let time = self.entries[index].established;
-        (time != Time::MAX).then_some(time)
+        (time != Instant::MAX).then_some(time)
     }
 
     /// Returns the flow as it was in the trace.
@@ -269,7 +269,7 @@ mod tests {
     fn stages_tell_positions_from_times() {
         assert_eq!(Stage::active(u32::MAX).position(), u32::MAX as usize);
         assert_eq!(Stage::active(0).finish(), None);
-        let late = Time::from_ns(2 * Trace::MAX_START_NS);
+        let late = Instant::from_ns(2 * Trace::MAX_START_NS);
         assert_eq!(Stage::finished(late).finish(), Some(late));
     }
 
@@ -280,7 +280,7 @@ mod tests {
             id,
             src: 3,
             dst: 65_535,
-            start: Time(start),
+            start: Instant(start),
             size,
             kind: 7,
             query: -1 - id as i64,
@@ -315,7 +315,7 @@ mod tests {
                 id: 9,
                 src: 0,
                 dst: 1,
-                start: Time::ZERO,
+                start: Instant::ZERO,
                 size: 1 << 32,
                 kind: 0,
                 query: -1,

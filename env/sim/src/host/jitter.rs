@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::engine::event::Timer;
 use crate::engine::packet::PacketId;
 use crate::engine::topology::Topology;
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Packets that have reached hosts but that the hosts have not taken yet.
 #[derive(Clone, Debug)]
@@ -33,20 +33,20 @@ struct Backlog {
     rng: Xoshiro256PlusPlus,
     waiting: VecDeque<PacketId>,
     /// Time at which the host takes the last of them.
-    last: Time,
+    last: Instant,
 }
 
 impl Jitter {
     /// Creates the state of hosts that take a packet up to `longest` after it has reached them. Each host has a
     /// separate stream of random numbers. The streams do not depend on the trace, so that a list of flows gives
     /// the same results wherever it comes from. Returns `None` if hosts take packets at once.
-    pub(super) fn new(longest: Time, hosts: usize) -> Option<Box<Jitter>> {
+    pub(super) fn new(longest: Duration, hosts: usize) -> Option<Box<Jitter>> {
         let backlog = |host| Backlog {
             rng: stream(0, "host jitter", host),
             waiting: VecDeque::new(),
-            last: Time::ZERO,
+            last: Instant::ZERO,
         };
-        (longest > Time::ZERO).then(|| {
+        (longest > Duration::ZERO).then(|| {
             Box::new(Jitter {
                 bound: longest.0 + 1,
                 hosts: (0..hosts as u64).map(backlog).collect(),
@@ -56,9 +56,9 @@ impl Jitter {
 
     /// Adds a packet that reaches a host. Returns the time until the host takes it, which is not before it
     /// takes earlier ones.
-    pub(super) fn push(&mut self, host: u16, id: PacketId, now: Time) -> Time {
+    pub(super) fn push(&mut self, host: u16, id: PacketId, now: Instant) -> Duration {
         let backlog = &mut self.hosts[usize::from(host)];
-        let due = now + Time(below(&mut backlog.rng, self.bound));
+        let due = now + Duration(below(&mut backlog.rng, self.bound));
         backlog.last = backlog.last.max(due);
         backlog.waiting.push_back(id);
         backlog.last - now
@@ -109,18 +109,18 @@ mod tests {
 
     #[test]
     fn packets_stay_in_order_and_wait_no_longer_than_their_bound_or_their_predecessor() {
-        let longest = Time::from_us(20);
+        let longest = Duration::from_us(20);
         let mut jitter = Jitter::new(longest, 2).unwrap();
-        let mut before = Time::ZERO;
-        let (mut shortest, mut most) = (longest, Time::ZERO);
+        let mut before = Instant::ZERO;
+        let (mut shortest, mut most) = (longest, Duration::ZERO);
         for id in 0..10_000 {
-            let now = Time::from_us(5 * u64::from(id));
+            let now = Instant::from_us(5 * u64::from(id));
             let wait = jitter.push(1, id, now);
             assert!(now + wait >= before && wait <= longest);
             before = now + wait;
             (shortest, most) = (shortest.min(wait), most.max(wait));
         }
-        assert!(shortest < Time::from_us(1) && most > Time::from_us(19));
+        assert!(shortest < Duration::from_us(1) && most > Duration::from_us(19));
         assert_eq!(jitter.waiting().count(), 10_000);
         assert_eq!(
             (jitter.pop(0), jitter.pop(1), jitter.pop(1)),
@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn hosts_have_random_numbers_of_their_own() {
         let waits = |host| {
-            let mut jitter = Jitter::new(Time::from_us(20), 2).unwrap();
-            [0, 1, 2].map(|id| jitter.push(host, id, Time::from_ms(u64::from(id))))
+            let mut jitter = Jitter::new(Duration::from_us(20), 2).unwrap();
+            [0, 1, 2].map(|id| jitter.push(host, id, Instant::from_ms(u64::from(id))))
         };
         assert_eq!(waits(0), waits(0));
         assert_ne!(waits(0), waits(1));
-        assert!(Jitter::new(Time::ZERO, 2).is_none());
+        assert!(Jitter::new(Duration::ZERO, 2).is_none());
     }
 }

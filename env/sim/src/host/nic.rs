@@ -9,7 +9,7 @@ use crate::engine::link::LinkKind;
 use crate::engine::packet::{NO_PACKET, PacketId, PacketQueue};
 use crate::engine::topology::Topology;
 use crate::scenario::HostQueue;
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// The interfaces of all hosts, by number of the host.
 #[derive(Clone, Debug)]
@@ -351,7 +351,7 @@ pub(crate) struct FifoNic {
     /// The packet taken last.
     last: PacketId,
     /// Time at which all packets that were taken have been sent.
-    free_at: Time,
+    free_at: Instant,
     /// Rank of that instant among simultaneous events.
     free_rank: TieBreak,
 }
@@ -369,7 +369,7 @@ impl FifoNic {
         // delay, that packet is at the switch by now, and nothing would follow it.
         let ends_later = self.free_at == now
             && engine.rank < self.free_rank
-            && engine.links.propagation(LinkKind::HOST) > Time::ZERO;
+            && engine.links.propagation(LinkKind::HOST) > Duration::ZERO;
         self.free_rank = free_rank;
         if self.free_at > now || ends_later {
             self.free_at = self.free_at.saturating_add(transmission);

@@ -1,6 +1,6 @@
 //! What observers are told of hosts.
 
-use crate::units::Time;
+use crate::units::Instant;
 
 /// Reference to a flow, for observers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,11 +28,11 @@ pub struct LostSegment {
 pub trait HostObserver {
     /// Called when a flow starts.
     #[inline(always)]
-    fn flow_started(&mut self, _flow: FlowRef, _now: Time) {}
+    fn flow_started(&mut self, _flow: FlowRef, _now: Instant) {}
 
     /// Called when the last byte of a flow is delivered.
     #[inline(always)]
-    fn flow_finished(&mut self, _flow: FlowRef, _now: Time) {}
+    fn flow_finished(&mut self, _flow: FlowRef, _now: Instant) {}
 
     /// Called when segments of a flow are delivered in order. `bytes` is their payload, with the last
     /// segment of a flow counted as a full one.

@@ -7,7 +7,7 @@ use crate::engine::packet::PacketId;
 use crate::engine::topology::Topology;
 use crate::traffic::FlowSpec;
 use crate::transport::Settings;
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// State of an active flow that only the simulator can see.
 #[derive(Clone, Copy, Debug)]
@@ -34,9 +34,9 @@ pub struct FlowView {
     pub slow_start: bool,
     /// Time until the next timer of the flow expires, if nothing is acknowledged before. That is the
     /// retransmission timer, or with RACK-TLP an earlier one.
-    pub timeout_in: Time,
+    pub timeout_in: Duration,
     /// Time until the timer expires if only the timer helps, because no packet of the flow is in flight.
-    pub stalled_for: Option<Time>,
+    pub stalled_for: Option<Duration>,
 }
 
 impl<T: Topology> Hosts<T> {
@@ -65,12 +65,12 @@ impl<T: Topology> Hosts<T> {
         self.flows.len()
     }
 
-    pub(crate) fn last_finish(&self) -> Time {
+    pub(crate) fn last_finish(&self) -> Instant {
         self.last_finish
     }
 
     /// Returns the start of the first flow.
-    pub(crate) fn first_start(&self) -> Time {
+    pub(crate) fn first_start(&self) -> Instant {
         self.roster.start(0).unwrap_or_default()
     }
 
@@ -85,11 +85,11 @@ impl<T: Topology> Hosts<T> {
             .spec(number, &self.flows[number], &self.settings)
     }
 
-    pub(crate) fn established(&self, number: usize) -> Option<Time> {
+    pub(crate) fn established(&self, number: usize) -> Option<Instant> {
         self.roster.established(number)
     }
 
-    pub(crate) fn finish(&self, number: usize) -> Option<Time> {
+    pub(crate) fn finish(&self, number: usize) -> Option<Instant> {
         self.flows[number].stage.finish()
     }
 
@@ -99,7 +99,7 @@ impl<T: Topology> Hosts<T> {
     }
 
     /// Returns the flows that have started and are not complete, in an arbitrary but deterministic order.
-    pub(crate) fn active_flows(&self, now: Time) -> impl Iterator<Item = FlowView> + '_ {
+    pub(crate) fn active_flows(&self, now: Instant) -> impl Iterator<Item = FlowView> + '_ {
         self.active.iter().map(move |&number| {
             let flow = &self.flows[number as usize];
             let timeout_in = flow.sender.deadline().saturating_since(now);

@@ -2,7 +2,7 @@
 
 use super::isolated::IsolatedFlow;
 use crate::scenario::{AckQueue, Ecmp, Scenario, SlowdownBase, TransportKind};
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Rate};
 
 /// Completion times that slowdowns are relative to, by size and path.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub struct BaseTime {
     alone: IsolatedFlow,
     pipeline: Pipeline,
     /// Round-trip time of the longest path, propagation only.
-    round_trip: Time,
+    round_trip: Duration,
     reverie: Reverie,
     rate: Rate,
 }
@@ -45,7 +45,7 @@ impl BaseFlow {
 /// the time of the flow on the line of a host, for RDMA with headers.
 #[derive(Clone, Copy, Debug)]
 struct Reverie {
-    round_trip: Time,
+    round_trip: Duration,
     mss: u64,
     rdma_header: u64,
     rate: Rate,
@@ -60,11 +60,11 @@ impl Reverie {
             true => 4,
             false => 2,
         };
-        let from_topology = links * (2 * scenario.propagation().0 + payload.0);
+        let from_topology = (scenario.propagation() * 2 + payload) * links;
         Reverie {
             round_trip: match scenario.network.base_rtt_ns {
-                0 => Time(from_topology),
-                ns => Time::from_ns(ns),
+                0 => from_topology,
+                ns => Duration::from_ns(ns),
             },
             mss: u64::from(scenario.packets.mss),
             rdma_header: u64::from(scenario.rdma.header_bytes),
@@ -72,7 +72,7 @@ impl Reverie {
         }
     }
 
-    fn completion(&self, flow: BaseFlow) -> Time {
+    fn completion(&self, flow: BaseFlow) -> Duration {
         let headers = match flow.transport.is_rdma() {
             true => self.rdma_header * flow.bytes.div_ceil(self.mss),
             false => 0,
@@ -91,7 +91,7 @@ impl BaseTime {
             pipeline: Pipeline::new(scenario),
             round_trip: match scenario.is_fabric() {
                 true => scenario.base_rtt(),
-                false => Time(4 * scenario.propagation().0),
+                false => scenario.propagation() * 4,
             },
             reverie: Reverie::new(scenario),
             rate: scenario.rate(),
@@ -109,12 +109,12 @@ impl BaseTime {
     ///
     /// # Panics
     /// When the flow has no bytes.
-    pub fn of(&self, flow: BaseFlow) -> Time {
+    pub fn of(&self, flow: BaseFlow) -> Duration {
         self.over(flow, None)
     }
 
     /// As [`of`](BaseTime::of), for a flow over links with these rates and delays, if some are given.
-    pub(super) fn over(&self, flow: BaseFlow, links: Option<&[(Rate, Time)]>) -> Time {
+    pub(super) fn over(&self, flow: BaseFlow, links: Option<&[(Rate, Duration)]>) -> Duration {
         if let (SlowdownBase::Pipeline, Some(links)) = (self.base, links) {
             return self.pipeline.over(flow, links);
         }
@@ -134,9 +134,9 @@ impl BaseTime {
 }
 
 /// Returns `8 · bytes / rate`, rounded up; supports more bytes than a packet can hold.
-fn serialisation(bytes: u64, rate: Rate) -> Time {
+fn serialisation(bytes: u64, rate: Rate) -> Duration {
     let picoseconds = (u128::from(bytes) * 8_000_000_000_000).div_ceil(u128::from(rate.0));
-    Time(u64::try_from(picoseconds).unwrap_or(u64::MAX / 2))
+    Duration(u64::try_from(picoseconds).unwrap_or(u64::MAX / 2))
 }
 
 /// A flow alone in the network whose window never limits it: every link takes the next packet as
@@ -151,7 +151,7 @@ struct Pipeline {
     ack: u64,
     syn: u64,
     handshake: bool,
-    propagation: Time,
+    propagation: Duration,
     host: Rate,
     fabric: Rate,
     /// Number of links between switches that the packets of a flow take in turn.
@@ -194,7 +194,7 @@ impl Pipeline {
 
     /// With a handshake, a SYN and its answer cross the network first, and the acknowledgement of
     /// that goes ahead of the data: on all links, or on that of the host if data can overtake it.
-    fn completion(&self, flow: BaseFlow) -> Time {
+    fn completion(&self, flow: BaseFlow) -> Duration {
         let across = [self.host, self.fabric, self.fabric, self.host];
         let with_delay = |rate| (rate, self.propagation);
         match flow.across {
@@ -209,22 +209,22 @@ impl Pipeline {
     }
 
     /// Returns the time that a SYN and its answer take over links with these rates and delays.
-    fn opening(&self, links: &[(Rate, Time)]) -> Time {
+    fn opening(&self, links: &[(Rate, Duration)]) -> Duration {
         let hops = links
             .iter()
-            .map(|(rate, delay)| rate.transmission_time(self.syn).0 + delay.0);
-        Time(2 * hops.sum::<u64>())
+            .map(|(rate, delay)| rate.transmission_time(self.syn) + *delay);
+        hops.fold(Duration::ZERO, |sum, hop| sum + hop) * 2
     }
 
-    fn over(&self, flow: BaseFlow, links: &[(Rate, Time)]) -> Time {
-        let times = |bytes: u64| -> Vec<Time> {
+    fn over(&self, flow: BaseFlow, links: &[(Rate, Duration)]) -> Duration {
+        let times = |bytes: u64| -> Vec<Duration> {
             let rates = links.iter().map(|(rate, _)| rate);
             rates.map(|rate| rate.transmission_time(bytes)).collect()
         };
-        let delays: Vec<Time> = links.iter().map(|(_, delay)| *delay).collect();
+        let delays: Vec<Duration> = links.iter().map(|(_, delay)| *delay).collect();
         // Times at which each link has sent the packet before.
-        let mut sent = vec![Time::ZERO; links.len()];
-        let mut start = Time::ZERO;
+        let mut sent = vec![Duration::ZERO; links.len()];
+        let mut start = Duration::ZERO;
         if self.is_opened(flow) {
             start = self.opening(links);
             match self.overtakes {
@@ -249,10 +249,10 @@ impl Pipeline {
     /// next may have to wait for the one before, `backlog` longer every round. At the second link the gaps
     /// are as long as the transmissions, and at the last one at least as long. The last packet, which can
     /// be shorter and then overtakes others, waits for a link of the last round, or for the last link.
-    fn sprayed(&self, flow: BaseFlow, links: [Rate; 4]) -> Time {
+    fn sprayed(&self, flow: BaseFlow, links: [Rate; 4]) -> Duration {
         let on = |rate: Rate, bytes: u64| u128::from(rate.transmission_time(bytes).0);
         let (host, fabric) = (self.host, self.fabric);
-        let (mut start, mut ahead) = (Time::ZERO, 0);
+        let (mut start, mut ahead) = (Duration::ZERO, 0);
         if self.is_opened(flow) {
             let links = links.map(|rate| (rate, self.propagation));
             (start, ahead) = (self.opening(&links), on(host, self.ack));
@@ -291,7 +291,7 @@ impl Pipeline {
             done = done.max(reached(number) + rest_on_fabric + rest_on_host);
         }
         let done = u64::try_from(done + delay).unwrap_or(u64::MAX);
-        start.saturating_add(Time(done))
+        start.saturating_add(Duration(done))
     }
 }
 
@@ -301,18 +301,18 @@ impl Pipeline {
 /// A link has sent the last of them at the end of the longest chain of consecutive steps. Such a
 /// chain begins when link `i` becomes free. Then the first packet crosses the links from there on,
 /// and all others wait at the slowest of these.
-fn send(packets: u64, times: &[Time], delays: &[Time], sent: &mut [Time]) {
+fn send(packets: u64, times: &[Duration], delays: &[Duration], sent: &mut [Duration]) {
     let Some(others) = packets.checked_sub(1) else {
         return;
     };
     // From the last link to the first, because a link's time depends on those of the links before it.
     for link in (0..times.len()).rev() {
-        let (mut crossing, mut slowest) = (Time::ZERO, Time::ZERO);
+        let (mut crossing, mut slowest) = (Duration::ZERO, Duration::ZERO);
         let mut last = sent[link];
         for from in (0..=link).rev() {
             crossing += times[from];
             slowest = slowest.max(times[from]);
-            let waiting = Time(slowest.0.saturating_mul(others));
+            let waiting = slowest.saturating_mul(others);
             let chain = sent[from].saturating_add(crossing).saturating_add(waiting);
             last = last.max(chain);
             if from > 0 {
@@ -334,7 +334,7 @@ mod tests {
         scenario
     }
 
-    fn base(scenario: &Scenario, bytes: u64, across: bool, connected: bool) -> Time {
+    fn base(scenario: &Scenario, bytes: u64, across: bool, connected: bool) -> Duration {
         BaseTime::new(scenario).of(BaseFlow {
             bytes,
             across,
@@ -351,32 +351,32 @@ mod tests {
         let full = 1_163_200;
         // Two packets: the second waits for the first at the host and is not delayed again.
         let across = 3 * full + 2 * full / 4 + 12_000_000;
-        assert_eq!(base(&scenario, 2_800, true, true), Time(across));
+        assert_eq!(base(&scenario, 2_800, true, true), Duration(across));
         assert_eq!(
             base(&scenario, 2_800, false, true),
-            Time(3 * full + 6_000_000)
+            Duration(3 * full + 6_000_000)
         );
         // A last packet of 1 B, 55 B on the wire, waits behind the full one at the slow last link.
         let short = 2 * full + 2 * full / 4 + 44_000 + 12_000_000;
-        assert_eq!(base(&scenario, 1_401, true, true), Time(short));
+        assert_eq!(base(&scenario, 1_401, true, true), Duration(short));
         let syns = 2 * (2 * 46_400 + 2 * 11_600 + 12_000_000);
         let ack = 43_200;
         assert_eq!(
             base(&scenario, 2_800, true, false),
-            Time(syns + ack + across)
+            Duration(syns + ack + across)
         );
     }
 
     /// Sending packets together takes as long as sending them one by one.
     #[test]
     fn packets_together_are_packets_one_by_one() {
-        let times = [70, 20, 100, 30].map(Time);
-        let delays = [3_000_000, 40, 0, 7].map(Time);
+        let times = [70, 20, 100, 30].map(Duration);
+        let delays = [3_000_000, 40, 0, 7].map(Duration);
         for before in [[0; 4], [5, 900, 0, 0], [1, 2, 9_000_000, 40_000_000]] {
             for packets in [0, 1, 2, 7, 300_000] {
-                let mut together = before.map(Time);
+                let mut together = before.map(Duration);
                 send(packets, &times, &delays, &mut together);
-                let mut one_by_one = before.map(Time);
+                let mut one_by_one = before.map(Duration);
                 for _ in 0..packets {
                     send(1, &times, &delays, &mut one_by_one);
                 }
@@ -391,7 +391,7 @@ mod tests {
         scenario.set("slowdown_base=paper").unwrap();
         for across in [false, true] {
             let time = base(&scenario, 1_000_000_000, across, false);
-            assert_eq!(time, Time(24_000_000 + 800_000_000_000));
+            assert_eq!(time, Duration(24_000_000 + 800_000_000_000));
         }
     }
 }

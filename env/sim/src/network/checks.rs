@@ -9,7 +9,7 @@ use crate::engine::packet::{NO_PACKET, PacketId, PacketKind};
 use crate::engine::topology::Topology;
 use crate::host::Nics;
 use crate::switch::{Policy, Switch};
-use crate::units::Time;
+use crate::units::Instant;
 
 /// A broken invariant, with the evidence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
@@ -18,7 +18,7 @@ pub enum Violation {
     #[error("at {at}: queues hold {queued} B, occupancy is {occupancy} B of {capacity} B")]
     Accounting {
         /// Time of the check.
-        at: Time,
+        at: Instant,
         /// Sum of queue lengths, Σ q_i.
         queued: u64,
         /// Occupancy Q.
@@ -30,7 +30,7 @@ pub enum Violation {
     #[error("at {at}: queue {queue} counts {counted} B but holds {held} B")]
     Queue {
         /// Time of the check.
-        at: Time,
+        at: Instant,
         /// Index of the queue.
         queue: usize,
         /// Length q_i in the accounting.
@@ -42,7 +42,7 @@ pub enum Violation {
     #[error("at {at}: the counters of memory management at switch {switch} do not add up")]
     Memory {
         /// Time of the check.
-        at: Time,
+        at: Instant,
         /// The switch.
         switch: u16,
     },
@@ -52,7 +52,7 @@ pub enum Violation {
     )]
     Conservation {
         /// Time of the check.
-        at: Time,
+        at: Instant,
         /// Packets sent by hosts.
         created: u64,
         /// Packets received by hosts.

@@ -12,7 +12,7 @@ use crate::switch::aqm::AqmSpec;
 use crate::switch::driven::DrivenSwitch;
 use crate::switch::{Admission, Policy, Switch, SwitchId, SwitchSettings};
 use crate::traffic::FlowSpec;
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Purpose of a packet from outside the simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,7 +56,7 @@ pub struct Departure {
     /// Port that the packet left by.
     pub port: usize,
     /// Time of departure.
-    pub at: Time,
+    pub at: Instant,
     /// True if the switch has set the mark Congestion Experienced.
     pub marked: bool,
 }
@@ -119,7 +119,7 @@ impl<P: Policy> ExternalSwitch<P> {
     }
 
     /// Records the state of every port every `interval` from now on.
-    pub fn record_timeline(&mut self, interval: Time) {
+    pub fn record_timeline(&mut self, interval: Duration) {
         self.recorders.record_timeline(interval, self.driven.now);
     }
 
@@ -129,7 +129,7 @@ impl<P: Policy> ExternalSwitch<P> {
     ///
     /// # Panics
     /// When there is no such port or `at` lies in the past.
-    pub fn arrive(&mut self, at: Time, frame: Frame) -> bool {
+    pub fn arrive(&mut self, at: Instant, frame: Frame) -> bool {
         let kind = match frame.kind {
             FrameKind::Data => PacketKind::Data,
             FrameKind::Ack => PacketKind::Ack,
@@ -155,7 +155,7 @@ impl<P: Policy> ExternalSwitch<P> {
     }
 
     /// Returns the time at which the next packet leaves, if one is being sent.
-    pub fn next_departure(&self) -> Option<Time> {
+    pub fn next_departure(&self) -> Option<Instant> {
         self.driven.next_departure().map(|(left, _)| left)
     }
 
@@ -195,7 +195,7 @@ impl<P: Policy> ExternalSwitch<P> {
     }
 
     /// Returns the instant of the last event.
-    pub fn now(&self) -> Time {
+    pub fn now(&self) -> Instant {
         self.driven.now
     }
 
@@ -209,7 +209,7 @@ impl<P: Policy> ExternalSwitch<P> {
     pub fn outcome(&mut self, flows: Vec<FlowRecord>, hosts: HostCounts, wall_s: f64) -> Outcome {
         let summary = self.summary(&flows, hosts, wall_s);
         let mut outcome = Outcome {
-            summary: summary.with_records(&flows, Time::ZERO, false),
+            summary: summary.with_records(&flows, Instant::ZERO, false),
             switches: vec![self.row()],
             records: flows,
             timeline: Vec::new(),
@@ -228,9 +228,9 @@ impl<P: Policy> ExternalSwitch<P> {
         let counters = self.driven.switch.counters();
         let buffer = self.driven.switch.buffer();
         let finished = flows.iter().filter_map(|flow| flow.finish);
-        let last = finished.max().unwrap_or(Time::ZERO);
+        let last = finished.max().unwrap_or(Instant::ZERO);
         let first = flows.iter().map(|flow| flow.spec.start).min();
-        let span = last.saturating_since(first.unwrap_or(Time::ZERO));
+        let span = last.saturating_since(first.unwrap_or(Instant::ZERO));
         let done = || flows.iter().filter(|flow| flow.finish.is_some());
         let bytes: u64 = done().map(|flow| flow.spec.size).sum();
         Summary {
@@ -280,7 +280,7 @@ impl<P: Policy> ExternalSwitch<P> {
     }
 
     /// Records what is due before the event at the instant `at`.
-    fn record_until(&mut self, at: Time) {
+    fn record_until(&mut self, at: Instant) {
         let switches = std::slice::from_ref(&self.driven.switch);
         self.recorders
             .before_event(EventTime::of_host(at), switches);
@@ -292,11 +292,11 @@ impl<P: Policy> ExternalSwitch<P> {
 ///
 /// # Panics
 /// When it ends before it begins.
-pub fn measured_flow(base: &BaseTime, spec: FlowSpec, finish: Option<Time>) -> FlowRecord {
+pub fn measured_flow(base: &BaseTime, spec: FlowSpec, finish: Option<Instant>) -> FlowRecord {
     let fct = finish.map(|finish| finish - spec.start);
     let flow = BaseFlow::within(spec.size, base.transport_of(false, false));
     let base = finish.map(|_| base.of(flow));
-    let slowdown = |(fct, base): (Time, Time)| fct.as_secs_f64() / base.as_secs_f64();
+    let slowdown = |(fct, base): (Duration, Duration)| fct.as_secs_f64() / base.as_secs_f64();
     FlowRecord {
         spec,
         established: None,
@@ -366,16 +366,16 @@ mod tests {
     fn packets_leave_at_line_rate_without_drift() {
         let mut switch = switch("cs", &scenario());
         for tag in 0..4 {
-            assert!(switch.arrive(Time::from_us(u64::from(tag)), frame(0, tag)));
+            assert!(switch.arrive(Instant::from_us(u64::from(tag)), frame(0, tag)));
         }
         assert!(
-            !switch.arrive(Time::from_us(4), frame(1, 4)),
+            !switch.arrive(Instant::from_us(4), frame(1, 4)),
             "the buffer is full"
         );
         for tag in 0..4 {
             let departure = switch.depart().unwrap();
             assert_eq!((departure.tag, departure.port), (tag, 0));
-            assert_eq!(departure.at, Time::from_us(120 * (u64::from(tag) + 1)));
+            assert_eq!(departure.at, Instant::from_us(120 * (u64::from(tag) + 1)));
         }
         assert!(switch.depart().is_none());
         let outcome = switch.outcome(Vec::new(), HostCounts::default(), 1.0);
@@ -396,7 +396,7 @@ mod tests {
                 markable,
                 ..frame(0, tag)
             };
-            assert!(switch.arrive(Time::ZERO, frame));
+            assert!(switch.arrive(Instant::ZERO, frame));
         }
         let marked: Vec<bool> = std::iter::from_fn(|| switch.depart())
             .map(|departure| departure.marked)
@@ -408,9 +408,9 @@ mod tests {
     fn packets_that_are_pushed_out_are_handed_over() {
         let mut switch = switch("lqd", &scenario());
         for tag in 0..4 {
-            assert!(switch.arrive(Time::ZERO, frame(0, tag)));
+            assert!(switch.arrive(Instant::ZERO, frame(0, tag)));
         }
-        assert!(switch.arrive(Time::ZERO, frame(1, 4)));
+        assert!(switch.arrive(Instant::ZERO, frame(1, 4)));
         assert_eq!(switch.take_lost(), Some(3));
         assert_eq!(switch.take_lost(), None);
         assert_eq!(switch.stored(), 4);

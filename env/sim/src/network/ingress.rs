@@ -2,24 +2,24 @@
 
 use crate::switch::mmu::IngressState;
 use crate::switch::{Policy, Switch, SwitchId};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Times at which lossless ingress queues are sampled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IngressSampling {
     /// Time of the first sample.
-    pub from: Time,
+    pub from: Instant,
     /// End of sampling: no sample is taken later.
-    pub to: Time,
+    pub to: Instant,
     /// Time between samples, at least 1 ps.
-    pub interval: Time,
+    pub interval: Duration,
 }
 
 /// A lossless ingress queue at an instant.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct IngressRow {
     /// Time of the sample.
-    pub t: Time,
+    pub t: Instant,
     /// The switch.
     pub switch: SwitchId,
     /// Port, priority and lengths of the queue.
@@ -31,7 +31,7 @@ pub struct IngressRow {
 pub(super) struct IngressSamples {
     sampling: IngressSampling,
     /// Time of the next sample, for every switch.
-    next: Vec<Time>,
+    next: Vec<Instant>,
     pub(super) rows: Vec<IngressRow>,
 }
 
@@ -48,11 +48,11 @@ impl IngressSamples {
     /// single sample stands for all that have become due since.
     pub(super) fn sample<P: Policy>(
         &mut self,
-        now: impl Fn(&Switch<P>) -> Time,
+        now: impl Fn(&Switch<P>) -> Instant,
         switches: &[Switch<P>],
     ) {
         let IngressSampling { from, to, interval } = self.sampling;
-        let interval = interval.max(Time(1));
+        let interval = interval.max(Duration(1));
         self.next.resize(switches.len(), from);
         for (switch, next) in switches.iter().zip(&mut self.next) {
             let now = now(switch);
@@ -69,9 +69,8 @@ impl IngressSamples {
                         queue,
                     }),
             );
-            let missed = (now.0 - next.0) / interval.0;
-            let span = (missed + 1).saturating_mul(interval.0);
-            *next = next.saturating_add(Time(span));
+            let missed = (now - *next).0 / interval.0;
+            *next = next.saturating_add(interval.saturating_mul(missed + 1));
         }
     }
 }

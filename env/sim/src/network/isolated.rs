@@ -13,7 +13,7 @@ use crate::switch::PolicySpec;
 use crate::switch::policy::CompleteSharing;
 use crate::traffic::{FlowSpec, Trace, host_number};
 use crate::transport::Settings;
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Instant, Rate};
 
 /// Marking threshold that disables marks, bytes: more than a flow has in flight.
 const UNMARKED: u64 = 1_000_000_000_000;
@@ -48,8 +48,8 @@ struct SlowStart {
     header_bytes: u64,
     overhead_bytes: u64,
     rate: Rate,
-    propagation: Time,
-    handshake: Time,
+    propagation: Duration,
+    handshake: Duration,
     rounds: Rounds,
 }
 
@@ -61,11 +61,11 @@ struct SlowStart {
 #[derive(Clone, Debug)]
 struct Rounds {
     /// Start time of the first burst.
-    first: Time,
+    first: Duration,
     /// Transmission time of a full packet.
-    full: Time,
+    full: Duration,
     /// Time from the start of a burst to the acknowledgement of its first segment.
-    round_trip: Time,
+    round_trip: Duration,
     /// Number of segments in the first burst.
     initial: u64,
     /// Largest number of segments in a burst.
@@ -96,7 +96,7 @@ impl IsolatedFlow {
     ///
     /// # Panics
     /// When `bytes` is zero.
-    pub fn completion(&self, bytes: u64) -> Time {
+    pub fn completion(&self, bytes: u64) -> Duration {
         match &self.arithmetic {
             Some(slow_start) => slow_start.completion(bytes),
             None => simulate(&self.scenario, self.within(bytes)),
@@ -108,7 +108,7 @@ impl IsolatedFlow {
     ///
     /// # Panics
     /// When the flow has no bytes.
-    pub fn completion_of(&self, flow: BaseFlow) -> Time {
+    pub fn completion_of(&self, flow: BaseFlow) -> Duration {
         if flow.transport != self.transport {
             let own = self.with_transport(flow.transport);
             return IsolatedFlow::new(&own).completion_of(flow);
@@ -196,18 +196,18 @@ fn undisturbed(scenario: &Scenario) -> Scenario {
 }
 
 /// Simulates a flow in a network of its own and returns its completion time.
-fn simulate(scenario: &Scenario, flow: BaseFlow) -> Time {
+fn simulate(scenario: &Scenario, flow: BaseFlow) -> Duration {
     let ports = scenario.port_count();
     simulate_in(OneSwitch { ports }, scenario, flow)
 }
 
-fn simulate_in<T: Topology>(topology: T, scenario: &Scenario, flow: BaseFlow) -> Time {
+fn simulate_in<T: Topology>(topology: T, scenario: &Scenario, flow: BaseFlow) -> Duration {
     let trace = Trace {
         flows: vec![FlowSpec {
             id: 0,
             src: 1,
             dst: 0,
-            start: Time::ZERO,
+            start: Instant::ZERO,
             size: flow.bytes,
             kind: 0,
             query: if flow.connected { 0 } else { -1 },
@@ -223,7 +223,7 @@ fn simulate_in<T: Topology>(topology: T, scenario: &Scenario, flow: BaseFlow) ->
         .expect("a scenario that is being simulated is valid, and so is a flow between its hosts")
         .observed(());
     simulator.advance();
-    simulator.last_finish()
+    simulator.last_finish() - Instant::ZERO
 }
 
 /// Returns the flows to one port of a single switch when only they are simulated, in the same
@@ -266,13 +266,12 @@ impl SlowStart {
         };
         let full = on_wire(scenario.packets.mss + scenario.packets.header_bytes);
         let ack = on_wire(scenario.packets.ack_bytes);
-        let hop_and_back =
-            |there: Time, back: Time| Time(2 * there.0 + 2 * back.0 + 4 * propagation.0);
+        let hop_and_back = |there: Duration, back: Duration| there * 2 + back * 2 + propagation * 4;
         let syn = on_wire(scenario.packets.syn_bytes);
         let (handshake, first) = if scenario.tcp.handshake {
             (hop_and_back(syn, syn), ack)
         } else {
-            (Time::ZERO, Time::ZERO)
+            (Duration::ZERO, Duration::ZERO)
         };
         let round_trip = hop_and_back(full, ack);
         SlowStart {
@@ -292,19 +291,19 @@ impl SlowStart {
         }
     }
 
-    fn completion(&self, bytes: u64) -> Time {
+    fn completion(&self, bytes: u64) -> Duration {
         let last = (bytes - 1) / self.mss;
         let payload = bytes - last * self.mss;
         let wire = payload + self.header_bytes + self.overhead_bytes;
         let transmission = self.rate.transmission_time(wire);
         // A time beyond the representable range becomes the largest time.
-        let hop = Time(transmission.0 + self.propagation.0);
+        let hop = transmission + self.propagation;
         let at_switch = self.rounds.send(last).saturating_add(hop);
         // A short last segment catches up with the full one before it at the switch.
         let port_free = match last {
-            0 => Time::ZERO,
+            0 => Duration::ZERO,
             _ => {
-                let two = Time(2 * self.rounds.full.0 + self.propagation.0);
+                let two = self.rounds.full * 2 + self.propagation;
                 self.rounds.send(last - 1).saturating_add(two)
             }
         };
@@ -316,20 +315,20 @@ impl SlowStart {
 impl Rounds {
     /// Returns the time at which segment `k`, from 0, starts to leave the host; the last instant if
     /// that is later.
-    fn send(&self, k: u64) -> Time {
+    fn send(&self, k: u64) -> Duration {
         let mut start = self.first;
         let mut before = 0;
         let mut window = self.initial.min(self.cap);
         loop {
-            let lasts = Time(self.full.0.saturating_mul(window));
+            let lasts = self.full.saturating_mul(window);
             let place = k - before;
             if place < window || lasts >= self.round_trip {
-                return start.saturating_add(Time(self.full.0.saturating_mul(place)));
+                return start.saturating_add(self.full.saturating_mul(place));
             }
             if window == self.cap {
                 let bursts = place / window;
-                let later = Time(self.round_trip.0.saturating_mul(bursts));
-                let within = Time(self.full.0.saturating_mul(place % window));
+                let later = self.round_trip.saturating_mul(bursts);
+                let within = self.full.saturating_mul(place % window);
                 return start.saturating_add(later).saturating_add(within);
             }
             start = start.saturating_add(self.round_trip);
@@ -349,7 +348,10 @@ mod tests {
         let scenario = Scenario::default();
         let isolated = IsolatedFlow::new(&scenario);
         let wire = 8 * (100 + u64::from(scenario.packets.header_bytes));
-        assert_eq!(isolated.completion(100), Time::from_ns(2 * wire + 20_000));
+        assert_eq!(
+            isolated.completion(100),
+            Duration::from_ns(2 * wire + 20_000)
+        );
     }
 
     #[test]
@@ -360,7 +362,7 @@ mod tests {
         let full = scenario
             .rate()
             .transmission_time(scenario.full_packet_bytes());
-        assert_eq!(difference, Time(1_000 * full.0));
+        assert_eq!(difference, full * 1_000);
     }
 
     #[test]
@@ -380,7 +382,7 @@ mod tests {
 
     /// Segment k leaves after the one before it, and once its window lets it go:
     /// `k - acks < min(initial + acks, cap)`.
-    fn sends_one_by_one(rounds: &Rounds, segments: usize) -> Vec<Time> {
+    fn sends_one_by_one(rounds: &Rounds, segments: usize) -> Vec<Duration> {
         let (initial, cap) = (rounds.initial as usize, rounds.cap as usize);
         let mut sends = vec![rounds.first];
         for k in 1..segments {
@@ -404,7 +406,7 @@ mod tests {
             initial in 1_u64..20,
             cap in proptest::prop_oneof![1_u64..100, proptest::strategy::Just(u64::MAX)],
         ) {
-            let rounds = Rounds { first: Time(first), full: Time(full), round_trip: Time(round_trip), initial, cap };
+            let rounds = Rounds { first: Duration(first), full: Duration(full), round_trip: Duration(round_trip), initial, cap };
             for (k, send) in (0..).zip(sends_one_by_one(&rounds, 400)) {
                 proptest::prop_assert_eq!(rounds.send(k), send, "segment {}", k);
             }

@@ -4,7 +4,7 @@ use super::outcome::Outcome;
 use crate::engine::clock::EventTime;
 use crate::host::{Crossing, FlowRef, HostObserver, LostSegment};
 use crate::switch::{Loss, PacketId, PacketView, Policy, Switch, SwitchId, SwitchObserver, View};
-use crate::units::Time;
+use crate::units::Instant;
 
 /// Watches a simulation: its switches, its hosts, and the clock between events. It cannot change
 /// what happens.
@@ -20,7 +20,7 @@ pub trait Observer: SwitchObserver + HostObserver {
     /// anything with it. `now` is the switch's time. `packet` describes the packet, unless it is a
     /// pause frame.
     #[inline(always)]
-    fn crossing(&mut self, _at: SwitchId, _now: Time, _packet: impl Fn() -> Option<Crossing>) {}
+    fn crossing(&mut self, _at: SwitchId, _now: Instant, _packet: impl Fn() -> Option<Crossing>) {}
 
     /// Adds what was observed to the outcome of the run.
     fn report(&mut self, _outcome: &mut Outcome) {}
@@ -54,7 +54,7 @@ impl<A: SwitchObserver, B: SwitchObserver> SwitchObserver for (A, B) {
     }
 
     #[inline(always)]
-    fn leaving(&mut self, at: SwitchId, now: Time, packet: PacketView) {
+    fn leaving(&mut self, at: SwitchId, now: Instant, packet: PacketView) {
         self.0.leaving(at, now, packet);
         self.1.leaving(at, now, packet);
     }
@@ -66,13 +66,13 @@ impl<A: SwitchObserver, B: SwitchObserver> SwitchObserver for (A, B) {
     }
 
     #[inline(always)]
-    fn waits(&mut self, id: PacketId, now: Time) {
+    fn waits(&mut self, id: PacketId, now: Instant) {
         self.0.waits(id, now);
         self.1.waits(id, now);
     }
 
     #[inline(always)]
-    fn served(&mut self, id: PacketId, now: Time, waited: bool) {
+    fn served(&mut self, id: PacketId, now: Instant, waited: bool) {
         self.0.served(id, now, waited);
         self.1.served(id, now, waited);
     }
@@ -80,13 +80,13 @@ impl<A: SwitchObserver, B: SwitchObserver> SwitchObserver for (A, B) {
 
 impl<A: HostObserver, B: HostObserver> HostObserver for (A, B) {
     #[inline(always)]
-    fn flow_started(&mut self, flow: FlowRef, now: Time) {
+    fn flow_started(&mut self, flow: FlowRef, now: Instant) {
         self.0.flow_started(flow, now);
         self.1.flow_started(flow, now);
     }
 
     #[inline(always)]
-    fn flow_finished(&mut self, flow: FlowRef, now: Time) {
+    fn flow_finished(&mut self, flow: FlowRef, now: Instant) {
         self.0.flow_finished(flow, now);
         self.1.flow_finished(flow, now);
     }
@@ -118,7 +118,7 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     }
 
     #[inline(always)]
-    fn crossing(&mut self, at: SwitchId, now: Time, packet: impl Fn() -> Option<Crossing>) {
+    fn crossing(&mut self, at: SwitchId, now: Instant, packet: impl Fn() -> Option<Crossing>) {
         self.0.crossing(at, now, &packet);
         self.1.crossing(at, now, &packet);
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::ingress::IngressRow;
 use crate::switch::{Loss, LosslessDrop, PfcInterval, SwitchId};
 use crate::traffic::FlowSpec;
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Flows of at most this many bytes are short.
 pub const SHORT_BYTES: u64 = 100_000;
@@ -54,14 +54,14 @@ pub struct FlowRecord {
     /// The flow as it was specified.
     pub spec: FlowSpec,
     /// Time at which the SYN-ACK arrived at the sender; the start time without a handshake.
-    pub established: Option<Time>,
+    pub established: Option<Instant>,
     /// Time at which the last byte was delivered to the receiving application; for RDMA, as the setting
     /// `fct` defines.
-    pub finish: Option<Time>,
+    pub finish: Option<Instant>,
     /// Flow completion time: from the start to the finish.
-    pub fct: Option<Time>,
+    pub fct: Option<Duration>,
     /// Time that the completion time is compared with (`slowdown_base`), if there is one.
-    pub base: Option<Time>,
+    pub base: Option<Duration>,
     /// FCT divided by the base.
     pub slowdown: Option<f64>,
     /// Expiries of the flow's retransmission timers, including those for SYN and SYN-ACK; 255 also
@@ -74,7 +74,7 @@ pub struct FlowRecord {
 pub struct TimelineRow {
     /// The instant.
     #[serde(skip)]
-    pub t: Time,
+    pub t: Instant,
     /// The port.
     pub port: u32,
     /// Bytes queued.
@@ -93,7 +93,7 @@ pub struct TimelineRow {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DropRow {
     /// The instant, on the clock of the switch.
-    pub t: Time,
+    pub t: Instant,
     /// The switch.
     pub switch: SwitchId,
     /// The port that the packet was for.
@@ -289,7 +289,7 @@ impl Summary {
     pub(crate) fn with_records(
         mut self,
         records: &[FlowRecord],
-        from: Time,
+        from: Instant,
         apart: bool,
     ) -> Summary {
         let counted = |spec: &FlowSpec| spec.start >= from;

@@ -11,7 +11,7 @@ use crate::engine::topology::{Neighbour, SwitchId, Topology};
 use crate::scenario::{PfcMode, Scenario, Tier, Watchdog};
 use crate::switch::mmu::PauseFrame;
 use crate::switch::{Admission, LosslessDrop, PfcInterval, Policy, PolicyParseError, Switch};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Bits of a pause quantum.
 const QUANTUM_BITS: u64 = 512;
@@ -24,10 +24,10 @@ pub(super) struct Pauses {
     /// Frames on the wire or behind a packet in service.
     pub(super) on_wire: u64,
     bytes: u16,
-    response: Time,
+    response: Duration,
     /// Duration of a pause, in quanta; `None` if pauses last until they are revoked.
     quanta: Option<u16>,
-    watchdog: Option<Time>,
+    watchdog: Option<Duration>,
     drops_stuck: bool,
     /// The watchdog's finding, if any.
     stuck: Option<String>,
@@ -39,7 +39,7 @@ impl Pauses {
             active: false,
             on_wire: 0,
             bytes: crate::engine::link::wire_bytes(scenario.lossless.pfc_bytes),
-            response: Time::from_ns(scenario.lossless.pfc_response_ns),
+            response: Duration::from_ns(scenario.lossless.pfc_response_ns),
             quanta: match scenario.lossless.pfc {
                 PfcMode::XonXoff => None,
                 PfcMode::Quanta => {
@@ -47,14 +47,14 @@ impl Pauses {
                 }
             },
             watchdog: (scenario.lossless.pfc_watchdog_us > 0)
-                .then(|| Time::from_us(scenario.lossless.pfc_watchdog_us)),
+                .then(|| Duration::from_us(scenario.lossless.pfc_watchdog_us)),
             drops_stuck: scenario.lossless.watchdog == Watchdog::Drop,
             stuck: None,
         }
     }
 
     /// Returns the timer to set at time zero.
-    pub(super) fn watch(&self) -> Option<Time> {
+    pub(super) fn watch(&self) -> Option<Duration> {
         self.watchdog.filter(|_| self.active)
     }
 }
@@ -158,18 +158,18 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     }
 
     /// Returns the time that the line of a port takes for `quanta` quanta.
-    fn quanta_time(&self, at: SwitchId, port: usize, quanta: u16) -> Time {
+    fn quanta_time(&self, at: SwitchId, port: usize, quanta: u16) -> Duration {
         let line = self.topology().line(at, port);
         let rate = self.engine.links.rate(line);
         // Longer than any packet: the product does not fit into 64 bits.
         let bit_ps = u128::from(QUANTUM_BITS) * u128::from(quanta) * 1_000_000_000_000;
-        Time(u64::try_from(bit_ps / u128::from(rate.0)).unwrap_or(u64::MAX / 4))
+        Duration(u64::try_from(bit_ps / u128::from(rate.0)).unwrap_or(u64::MAX / 4))
     }
 
     /// Schedules the repetition of a pause that lasts for a time, after half of it.
     fn pause_again_later(&mut self, at: SwitchId, frame: PauseFrame) {
         let quanta = self.pauses.quanta.unwrap_or(u16::MAX);
-        let half = Time(self.quanta_time(at, frame.port, quanta).0 / 2);
+        let half = self.quanta_time(at, frame.port, quanta) / 2;
         let due = self.switch_now(at) + half;
         let switch = &mut self.switches.as_mut()[at.index()];
         let queues = switch.queues_per_port();
@@ -246,7 +246,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             quanta,
         };
         match self.pauses.response {
-            Time::ZERO => self.take_pause(effect),
+            Duration::ZERO => self.take_pause(effect),
             response => self.engine.set_timer(response, Timer::Pause(effect)),
         }
     }
@@ -274,7 +274,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     }
 
     /// Returns the time at which the pause ends by itself.
-    fn expiry(&mut self, effect: PauseEffect) -> &mut Time {
+    fn expiry(&mut self, effect: PauseEffect) -> &mut Instant {
         let PauseEffect { node, priority, .. } = effect;
         match effect.is_switch {
             true => {
@@ -337,7 +337,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         for at in switches {
             let now = self.switch_now(at);
             let switch = &self.switches.as_ref()[at.index()];
-            let Some((port, priority)) = switch.stuck_since(now.saturating_since(longest)) else {
+            let Some((port, priority)) = switch.stuck_since(now.saturating_sub(longest)) else {
                 continue;
             };
             if self.pauses.drops_stuck {
@@ -448,7 +448,7 @@ impl PauseSummary {
     pub(super) fn of<P: Policy>(
         switches: &[Switch<P>],
         is_leaf: impl Fn(SwitchId) -> bool,
-        now: impl Fn(&Switch<P>) -> Time,
+        now: impl Fn(&Switch<P>) -> Instant,
     ) -> PauseSummary {
         let mut summary = PauseSummary::default();
         for switch in switches {
@@ -504,7 +504,7 @@ mod tests {
     /// Sends a packet of the control class to the port.
     fn control_comes(simulator: &mut FabricSimulator) {
         let size = (54, SizeClass::Odd);
-        let mut packet = Packet::new(PacketKind::Ack, 0, 0, size, Time::ZERO);
+        let mut packet = Packet::new(PacketKind::Ack, 0, 0, size, Instant::ZERO);
         packet.flags = Flags::default().with_control(true);
         let id = simulator.engine.packets.insert(packet);
         let switch = &mut simulator.switches[0];

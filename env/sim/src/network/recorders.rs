@@ -8,7 +8,7 @@ use super::outcome::{DropRow, Outcome, TimelineRow};
 use crate::engine::clock::EventTime;
 use crate::host::HostObserver;
 use crate::switch::{Loss, PacketId, PacketView, Policy, Switch, SwitchId, SwitchObserver, View};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Recordings that users can request; nothing is recorded by default.
 #[derive(Clone, Default, Debug)]
@@ -47,9 +47,9 @@ impl Recorders {
     }
 
     /// Records the state of every port every `interval` of simulated time from `start` on.
-    pub fn record_timeline(&mut self, interval: Time, start: Time) {
+    pub fn record_timeline(&mut self, interval: Duration, start: Instant) {
         self.samples.get_or_insert_default().timeline = Some(Timeline {
-            interval: interval.max(Time(1)),
+            interval: interval.max(Duration(1)),
             start,
             next: Vec::new(),
             rows: Vec::new(),
@@ -86,14 +86,14 @@ impl SwitchObserver for Recorders {
     }
 
     #[inline]
-    fn waits(&mut self, id: PacketId, now: Time) {
+    fn waits(&mut self, id: PacketId, now: Instant) {
         if let Some(waits) = &mut self.waits {
             waits.begin(id, now);
         }
     }
 
     #[inline]
-    fn served(&mut self, id: PacketId, now: Time, waited: bool) {
+    fn served(&mut self, id: PacketId, now: Instant, waited: bool) {
         if let Some(waits) = &mut self.waits {
             waits.end(id, now, waited);
         }
@@ -123,10 +123,10 @@ impl Observer for Recorders {
 /// Samples of all ports at equal intervals.
 #[derive(Clone, Debug)]
 struct Timeline {
-    interval: Time,
-    start: Time,
+    interval: Duration,
+    start: Instant,
     /// Time of the next sample, for every switch.
-    next: Vec<Time>,
+    next: Vec<Instant>,
     rows: Vec<TimelineRow>,
 }
 
@@ -140,10 +140,9 @@ impl Timeline {
             if *next > now {
                 continue;
             }
-            let missed = (now.0 - next.0) / self.interval.0;
+            let missed = (now - *next).0 / self.interval.0;
             sample_ports(switch, *next, now, &mut self.rows);
-            let span = (missed + 1).saturating_mul(self.interval.0);
-            *next = next.saturating_add(Time(span));
+            *next = next.saturating_add(self.interval.saturating_mul(missed + 1));
         }
     }
 }
@@ -153,7 +152,12 @@ fn port_number(port: usize) -> u32 {
     u32::try_from(port).expect("a switch has at most 65,536 ports")
 }
 
-fn sample_ports<P: Policy>(switch: &Switch<P>, t: Time, now: Time, rows: &mut Vec<TimelineRow>) {
+fn sample_ports<P: Policy>(
+    switch: &Switch<P>,
+    t: Instant,
+    now: Instant,
+    rows: &mut Vec<TimelineRow>,
+) {
     let buffer = switch.buffer();
     for port in 0..buffer.ports() {
         // A port with several queues shows the threshold of its first queue.
@@ -174,21 +178,21 @@ fn sample_ports<P: Policy>(switch: &Switch<P>, t: Time, now: Time, rows: &mut Ve
 #[derive(Clone, Default, Debug)]
 struct Waits {
     /// Time at which each waiting packet was enqueued, by packet number.
-    since: Vec<Time>,
+    since: Vec<Instant>,
     times: WaitingTimes,
 }
 
 impl Waits {
-    fn begin(&mut self, id: PacketId, now: Time) {
+    fn begin(&mut self, id: PacketId, now: Instant) {
         let index = id as usize;
         if self.since.len() <= index {
             self.since
-                .resize((index + 1).next_power_of_two(), Time::ZERO);
+                .resize((index + 1).next_power_of_two(), Instant::ZERO);
         }
         self.since[index] = now;
     }
 
-    fn end(&mut self, id: PacketId, now: Time, waited: bool) {
+    fn end(&mut self, id: PacketId, now: Instant, waited: bool) {
         match self.since.get(id as usize).filter(|_| waited) {
             Some(&since) => self.times.add(now - since),
             None => self.times.add_none(),
@@ -230,7 +234,7 @@ impl WaitingTimes {
     }
 
     #[inline]
-    fn add(&mut self, wait: Time) {
+    fn add(&mut self, wait: Duration) {
         self.bins[bin_of(wait)] += 1;
     }
 
@@ -259,7 +263,7 @@ impl WaitingTimes {
 /// Returns the bin of a wait. Bins have equal width up to 256 units, then twice the width with
 /// every factor of two.
 #[inline]
-fn bin_of(wait: Time) -> usize {
+fn bin_of(wait: Duration) -> usize {
     let units = (wait.0 >> UNIT_BITS).min(LIMIT);
     let shift = (units | PARTS).ilog2() - PART_BITS;
     index((u64::from(shift) << PART_BITS) + (units >> shift))
@@ -285,7 +289,7 @@ mod tests {
             waits.add_none();
         }
         for microseconds in 1..=10 {
-            waits.add(Time::from_ns(1_000 * microseconds));
+            waits.add(Duration::from_ns(1_000 * microseconds));
         }
         assert_eq!(waits.percentile_us(90.0), 0.0);
         for (percent, expected) in [(91.0, 1.0), (99.0, 9.0), (100.0, 10.0)] {
@@ -297,15 +301,15 @@ mod tests {
     #[test]
     fn every_bin_holds_its_middle_and_no_wait_is_far_from_it() {
         for bin in 0..BINS {
-            let middle = Time((middle_us(bin) * 1e6) as u64);
+            let middle = Duration((middle_us(bin) * 1e6) as u64);
             assert_eq!(bin_of(middle), bin);
         }
         for exponent in 0..420 {
-            let wait = Time((f64::from(exponent) / 10.0).exp2() as u64);
+            let wait = Duration((f64::from(exponent) / 10.0).exp2() as u64);
             let middle = middle_us(bin_of(wait)) * 1e6;
             let error = (middle - wait.0 as f64).abs();
             assert!(error <= (wait.0 as f64 / 256.0).max(256.0), "{wait:?}");
         }
-        assert_eq!(bin_of(Time::MAX), BINS - 1);
+        assert_eq!(bin_of(Duration::MAX), BINS - 1);
     }
 }

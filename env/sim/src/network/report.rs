@@ -9,7 +9,7 @@ use crate::engine::packet::PacketDirection;
 use crate::engine::topology::{Route, Topology};
 use crate::switch::{Policy, SharedBuffer, Switch};
 use crate::traffic::{FlowSpec, host_number};
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Rate};
 
 impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Returns records and aggregates as of now. Recordings of the observer are handed over.
@@ -131,7 +131,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     }
 
     /// Returns the rates and delays of the links on a flow's path, if those between switches differ.
-    fn links_of(&self, number: usize, spec: &FlowSpec) -> Option<Vec<(Rate, Time)>> {
+    fn links_of(&self, number: usize, spec: &FlowSpec) -> Option<Vec<(Rate, Duration)>> {
         let route = Route {
             src: host_number(spec.src),
             dst: host_number(spec.dst),
@@ -163,7 +163,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             };
             self.base.over(flow, links.as_deref())
         });
-        let slowdown = |(fct, base): (Time, Time)| fct.as_secs_f64() / base.as_secs_f64();
+        let slowdown = |(fct, base): (Duration, Duration)| fct.as_secs_f64() / base.as_secs_f64();
         FlowRecord {
             spec,
             established: self.hosts.established(number),

@@ -14,7 +14,7 @@ use crate::switch::aqm::AqmSpec;
 use crate::switch::{AnyPolicy, PolicyParseError, PolicySpec, Switch};
 use crate::traffic::Trace;
 use crate::transport::OwnControl;
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Selects the records of a run besides its summary and its flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Records {
     /// True if the waiting times of packets are measured.
     pub waits: bool,
     /// Interval of the timeline, if one is recorded.
-    pub timeline: Option<Time>,
+    pub timeline: Option<Duration>,
     /// True if every lost packet is recorded.
     pub drops: bool,
     /// Sampling times of lossless ingress queues, if they are sampled.
@@ -115,7 +115,7 @@ impl Simulation {
     }
 
     /// Returns the current instant on the clock of the hosts.
-    pub fn now(&self) -> Time {
+    pub fn now(&self) -> Instant {
         with!(&self.0, simulator => simulator.now())
     }
 

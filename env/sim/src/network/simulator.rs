@@ -1,7 +1,5 @@
 //! The simulator: hosts, switches and the event loop between them.
 
-use std::time::{Duration, Instant};
-
 use thiserror::Error;
 
 use super::base::BaseTime;
@@ -32,7 +30,7 @@ use crate::switch::{
 };
 use crate::traffic::{Trace, TraceError};
 use crate::transport::{OwnControl, Settings};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Why a simulation cannot be built.
 #[derive(Debug, Error)]
@@ -98,7 +96,7 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     touched: SwitchId,
     pub(super) port_links: PortLinks,
     pub(super) pauses: Pauses,
-    pub(super) wall: Duration,
+    pub(super) wall: std::time::Duration,
 }
 
 /// A simulation of a leaf-spine network.
@@ -246,7 +244,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
         hosts.schedule_next_start(&mut engine);
         let window = Window::new(scenario, switches.as_ref().len());
         for (at, timer) in window.timers() {
-            engine.set_timer(at, timer);
+            engine.set_timer(at - Instant::ZERO, timer);
         }
         if let Some(delay) = pauses.watch() {
             engine.set_timer(delay, Timer::Watchdog);
@@ -270,7 +268,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             touched: SwitchId::default(),
             port_links,
             pauses,
-            wall: Duration::ZERO,
+            wall: std::time::Duration::ZERO,
         })
     }
 
@@ -353,7 +351,7 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
     }
 
     /// Records the state of every port every `interval` of simulated time from now on.
-    pub fn record_timeline(&mut self, interval: Time) {
+    pub fn record_timeline(&mut self, interval: Duration) {
         let now = self.switch_now(SwitchId(0));
         self.observer.record_timeline(interval, now);
     }
@@ -433,7 +431,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Runs to the next decision, to the completion of the last flow or to the limit of simulated
     /// time, whichever comes first.
     pub fn advance(&mut self) -> StopReason {
-        let started = Instant::now();
+        let started = std::time::Instant::now();
         let stop = match self.pauses.active {
             true => self.run_events::<true>(),
             false => self.run_events::<false>(),
@@ -786,7 +784,7 @@ impl<P: Policy, O: Observer> Simulator<P, O> {
 impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     /// Returns the current instant on the clock of the hosts. An action of a switch reaches them later,
     /// so this clock is ahead of the switch's.
-    pub fn now(&self) -> Time {
+    pub fn now(&self) -> Instant {
         self.engine.host_now()
     }
 
@@ -794,7 +792,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     ///
     /// # Panics
     /// When there is no such switch.
-    pub fn switch_now(&self, id: SwitchId) -> Time {
+    pub fn switch_now(&self, id: SwitchId) -> Instant {
         self.engine.now.at(self.switch(id).clock_offset())
     }
 
@@ -856,7 +854,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     }
 
     /// Returns the time at which the last flow so far was complete.
-    pub(crate) fn last_finish(&self) -> Time {
+    pub(crate) fn last_finish(&self) -> Instant {
         self.hosts.last_finish()
     }
 
@@ -867,7 +865,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     }
 
     /// Makes [`advance`](Simulator::advance) return with `alarm` after `delay`.
-    pub fn set_alarm(&mut self, delay: Time, alarm: Alarm) {
+    pub fn set_alarm(&mut self, delay: Duration, alarm: Alarm) {
         self.engine.set_timer(delay, Timer::Alarm(alarm));
     }
 

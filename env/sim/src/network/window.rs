@@ -7,15 +7,15 @@ use crate::engine::packet::Packet;
 use crate::engine::topology::{SwitchId, Topology};
 use crate::scenario::Scenario;
 use crate::switch::{Policy, Switch};
-use crate::units::Time;
+use crate::units::Instant;
 
 /// The time from the first measured instant to the last, and the switches' activity in between.
 ///
 /// Two timers open and close it; without a window there are none, and it is the whole run.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
-    from: Time,
-    until: Option<Time>,
+    from: Instant,
+    until: Option<Instant>,
     /// True if in-cast flows are a class of their own.
     pub(super) classes_apart: bool,
     /// Wire bytes that each switch of several has begun to send to other switches.
@@ -28,7 +28,7 @@ impl Window {
     pub(super) fn new(scenario: &Scenario, switches: usize) -> Window {
         let window = scenario.window();
         Window {
-            from: window.map_or(Time::ZERO, |(from, _)| from),
+            from: window.map_or(Instant::ZERO, |(from, _)| from),
             until: window.map(|(_, until)| until),
             classes_apart: window.is_some(),
             sent: vec![0; switches],
@@ -37,14 +37,14 @@ impl Window {
     }
 
     /// Returns the timers to set at time zero.
-    pub(super) fn timers(&self) -> impl Iterator<Item = (Time, Timer)> + use<> {
-        let opening = (self.from > Time::ZERO).then_some((self.from, Timer::WindowOpens));
+    pub(super) fn timers(&self) -> impl Iterator<Item = (Instant, Timer)> + use<> {
+        let opening = (self.from > Instant::ZERO).then_some((self.from, Timer::WindowOpens));
         let closing = self.until.map(|until| (until, Timer::WindowCloses));
         opening.into_iter().chain(closing)
     }
 
     /// Returns the start of the window: flows that start from here on count.
-    pub(super) fn from(&self) -> Time {
+    pub(super) fn from(&self) -> Instant {
         self.from
     }
 
@@ -59,7 +59,7 @@ impl Window {
     pub(super) fn open<P: Policy>(
         &mut self,
         switches: &mut [Switch<P>],
-        now: impl Fn(&Switch<P>) -> Time,
+        now: impl Fn(&Switch<P>) -> Instant,
     ) {
         self.sent.fill(0);
         for switch in switches {
@@ -80,7 +80,7 @@ impl Window {
         switches: &[Switch<P>],
         topology: &T,
         links: &Links,
-        now: Time,
+        now: Instant,
     ) -> Vec<SwitchRow> {
         let seconds = now.saturating_since(self.from).as_secs_f64();
         let row = |switch: &Switch<P>| {

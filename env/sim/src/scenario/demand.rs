@@ -12,7 +12,7 @@ use super::named::named;
 use super::settings::settings;
 use super::validate::{Checks, MAX_US};
 use super::{RangeU32, Scenario, ScenarioError, SizeDistribution, Sizes, TopologyKind};
-use crate::units::Time;
+use crate::units::Instant;
 
 /// Most flows of a trace that hosts send for a given time.
 const MAX_FLOWS: u64 = 10_000_000;
@@ -118,21 +118,25 @@ impl Scenario {
     }
 
     /// Returns the first and the last instant at which counted flows start; `None` if all flows count.
-    pub fn window(&self) -> Option<(Time, Time)> {
+    pub fn window(&self) -> Option<(Instant, Instant)> {
         let until = self.demand.warmup_ms + self.demand.measure_ms;
-        (self.demand.kind != Demand::Ports)
-            .then(|| (Time::from_ms(self.demand.warmup_ms), Time::from_ms(until)))
+        (self.demand.kind != Demand::Ports).then(|| {
+            (
+                Instant::from_ms(self.demand.warmup_ms),
+                Instant::from_ms(until),
+            )
+        })
     }
 
     /// Returns the time at which a run ends in any case; `None` if there is no limit.
-    pub(crate) fn end(&self) -> Option<Time> {
+    pub(crate) fn end(&self) -> Option<Instant> {
         let of_drain = match self.demand.kind {
             Demand::Ports => None,
             _ => Some(self.demand.warmup_ms + self.demand.measure_ms + self.demand.drain_ms),
         };
         let of_limit = (self.control.max_simulated_ms > 0).then_some(self.control.max_simulated_ms);
         let ends = of_drain.into_iter().chain(of_limit);
-        ends.min().map(Time::from_ms)
+        ends.min().map(Instant::from_ms)
     }
 
     /// Returns the number of hosts that answer a query.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bufgym_util::input::{self, excerpt};
 use serde::Serialize;
 
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Rate};
 
 /// Most bytes of a file of links.
 const MAX_FILE: u64 = 8 << 20;
@@ -47,7 +47,7 @@ pub struct Link {
     /// Rate in each direction.
     pub rate: Rate,
     /// One-way propagation delay.
-    pub delay: Time,
+    pub delay: Duration,
 }
 
 /// Hosts, switches, and the links between them.
@@ -62,7 +62,7 @@ pub struct NetworkLinks {
     hosts: usize,
     links: Vec<Link>,
     /// One-way delay of the longest path between two hosts, propagation only.
-    longest: Time,
+    longest: Duration,
     /// Most switches on the path between two hosts.
     most_switches: u32,
 }
@@ -128,7 +128,7 @@ impl NetworkLinks {
             switches: Vec::new(),
             hosts: 0,
             links: Vec::new(),
-            longest: Time::ZERO,
+            longest: Duration::ZERO,
             most_switches: 1,
         };
         // The line of each host's link.
@@ -173,7 +173,7 @@ impl NetworkLinks {
             network.links.push(Link {
                 ends,
                 rate: Rate(rate),
-                delay: Time::from_ns(delay),
+                delay: Duration::from_ns(delay),
             });
         }
         network.hosts = hosts.len();
@@ -289,10 +289,10 @@ impl NetworkLinks {
     }
 
     /// Returns the one-way delay of the longest of all shortest paths between two hosts, and the most switches on one.
-    fn longest_path(&self) -> (Time, u32) {
+    fn longest_path(&self) -> (Duration, u32) {
         let adjacency = self.adjacency();
         let mut has_hosts = vec![false; self.switches.len()];
-        let mut of_host = Time::ZERO;
+        let mut of_host = Duration::ZERO;
         for link in &self.links {
             if let Some((_, (_, delay))) = link.of_host() {
                 of_host = delay;
@@ -301,12 +301,12 @@ impl NetworkLinks {
                 }
             }
         }
-        let (mut longest, mut most_hops) = (Time::ZERO, 0);
+        let (mut longest, mut most_hops) = (Duration::ZERO, 0);
         for to in (0..self.switches.len()).filter(|switch| has_hosts[*switch]) {
             let hops = self.hops_to(to, &adjacency);
             let mut order: Vec<usize> = (0..hops.len()).collect();
             order.sort_by_key(|switch| hops[*switch]);
-            let mut delays = vec![Time::ZERO; hops.len()];
+            let mut delays = vec![Duration::ZERO; hops.len()];
             for from in order {
                 for &(other, link) in &adjacency[from] {
                     if hops[other] < hops[from] {
@@ -339,16 +339,16 @@ impl NetworkLinks {
     }
 
     /// Returns rate and delay of the hosts' links.
-    pub(crate) fn host_kind(&self) -> (Rate, Time) {
+    pub(crate) fn host_kind(&self) -> (Rate, Duration) {
         let mut kinds = self.links.iter().filter_map(Link::of_host);
         kinds.next().expect("a network has hosts").1
     }
 
     /// Returns the pairs of a rate and a delay that links between switches have, the most frequent first; of equally
     /// frequent ones, the one that occurs first.
-    pub(crate) fn kinds(&self) -> Vec<(Rate, Time)> {
-        let mut counts: Vec<((Rate, Time), usize)> = Vec::new();
-        let mut places: HashMap<(Rate, Time), usize> = HashMap::new();
+    pub(crate) fn kinds(&self) -> Vec<(Rate, Duration)> {
+        let mut counts: Vec<((Rate, Duration), usize)> = Vec::new();
+        let mut places: HashMap<(Rate, Duration), usize> = HashMap::new();
         for link in self.links.iter().filter(|link| link.of_host().is_none()) {
             let kind = (link.rate, link.delay);
             let place = *places.entry(kind).or_insert_with(|| {
@@ -390,7 +390,7 @@ impl NetworkLinks {
     }
 
     /// Returns the round-trip time of the longest path between two hosts, propagation only.
-    pub(crate) fn longest_round_trip(&self) -> Time {
+    pub(crate) fn longest_round_trip(&self) -> Duration {
         self.longest + self.longest
     }
 }
@@ -407,7 +407,7 @@ impl Node {
 
 impl Link {
     /// Returns the host of a link with one, and the link's rate and delay.
-    fn of_host(&self) -> Option<(u16, (Rate, Time))> {
+    fn of_host(&self) -> Option<(u16, (Rate, Duration))> {
         self.ends.iter().find_map(|end| match end {
             Node::Host(host) => Some((*host, (self.rate, self.delay))),
             Node::Switch(_) => None,

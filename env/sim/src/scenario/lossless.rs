@@ -7,7 +7,7 @@ use super::{
     AckClass, HostQueue, Marking, Priorities, Scenario, ScenarioError, Scheduler, SpinePool, Tier,
     TransportKind,
 };
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Rate};
 
 settings! {
     /// Priorities without loss, and the pause frames that protect them.
@@ -162,7 +162,8 @@ impl Scenario {
             u64::from(self.lossless.pfc_bytes),
         );
         let frames = u64::from(self.lossless.priorities.count().max(1));
-        let delay = Time::from_ns(2 * self.network.propagation_ns + self.lossless.pfc_response_ns);
+        let delay =
+            Duration::from_ns(2 * self.network.propagation_ns + self.lossless.pfc_response_ns);
         let wait = on_line(packet.max(frame)) + frames * on_line(frame) + delay.0;
         let line = u128::from(rate.0) * u128::from(wait) / 8_000_000_000_000;
         2 * packet + self.stored_of(u64::try_from(line).unwrap_or(u64::MAX))

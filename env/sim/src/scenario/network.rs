@@ -6,7 +6,7 @@ use super::named::named;
 use super::settings::settings;
 use super::validate::{Checks, MAX_RECORDS, MAX_US};
 use super::{FlowPriority, NetworkLinks, Scenario, ScenarioError, SlowdownBase, TopologyKind};
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Rate};
 
 settings! {
     /// Switches, links and buffers.
@@ -315,8 +315,8 @@ impl Scenario {
     }
 
     /// One-way propagation delay of a link.
-    pub fn propagation(&self) -> Time {
-        Time::from_ns(self.network.propagation_ns)
+    pub fn propagation(&self) -> Duration {
+        Duration::from_ns(self.network.propagation_ns)
     }
 
     /// Returns the round trip of a full packet and its acknowledgement through an empty switch: four
@@ -324,26 +324,26 @@ impl Scenario {
     /// is eight times the propagation delay, the longest path (ABM, SIGCOMM 2022, §4.1).
     ///
     /// `base_rtt_ns`, if set, overrides this.
-    pub fn base_rtt(&self) -> Time {
+    pub fn base_rtt(&self) -> Duration {
         if self.network.base_rtt_ns > 0 {
-            return Time::from_ns(self.network.base_rtt_ns);
+            return Duration::from_ns(self.network.base_rtt_ns);
         }
         self.rtt_of_topology()
     }
 
-    pub(crate) fn rtt_of_topology(&self) -> Time {
+    pub(crate) fn rtt_of_topology(&self) -> Duration {
         if let TopologyKind::Links(network) = &self.network.topology {
             return network.longest_round_trip();
         }
         if self.is_fabric() {
-            return Time(8 * self.propagation().0);
+            return self.propagation() * 8;
         }
         let on_line = |bytes: u64| {
             let bytes = bytes + u64::from(self.packets.overhead_bytes);
-            self.rate().transmission_time(bytes).0
+            self.rate().transmission_time(bytes)
         };
         let ack = on_line(u64::from(self.packets.ack_bytes) + u64::from(self.timestamp_bytes()));
-        Time(4 * self.propagation().0 + 2 * on_line(self.full_packet_bytes()) + 2 * ack)
+        self.propagation() * 4 + on_line(self.full_packet_bytes()) * 2 + ack * 2
     }
 
     /// Bytes that the line of a host carries in a base round trip: the bandwidth-delay product.

@@ -4,7 +4,7 @@ use super::named::named;
 use super::settings::settings;
 use super::validate::{Checks, MAX_US};
 use super::{MAX_WINDOW, Scenario, ScenarioError};
-use crate::units::Time;
+use crate::units::Duration;
 
 settings! {
     /// Both ends of a TCP connection.
@@ -100,8 +100,8 @@ named! {
 
 impl Scenario {
     /// Returns the first timeout of a SYN.
-    pub fn syn_timeout(&self) -> Time {
-        Time::from_us(self.tcp.syn_timeout_us.unwrap_or(self.tcp.min_rto_us))
+    pub fn syn_timeout(&self) -> Duration {
+        Duration::from_us(self.tcp.syn_timeout_us.unwrap_or(self.tcp.min_rto_us))
     }
 
     /// Bytes that timestamps add to a packet: 12 (RFC 7323 §3.2, padded) or 0.

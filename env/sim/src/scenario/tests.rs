@@ -5,7 +5,7 @@ mod queues;
 mod sizes;
 
 use super::*;
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 fn parse(text: &str) -> Result<Scenario, String> {
     Scenario::from_toml_str(text, "mine.toml").map_err(|error| error.to_string())
@@ -645,7 +645,7 @@ fn derived_sizes_and_times() {
         scenario.tcp.timestamps = true;
     });
     assert_eq!(scenario.full_packet_bytes(), 1_530);
-    assert_eq!(scenario.syn_timeout(), Time::from_ms(200));
+    assert_eq!(scenario.syn_timeout(), Duration::from_ms(200));
     assert!(
         (scenario.flow_gap_seconds(Workload::WebSearch.distribution(), 0.5) - 0.027_38).abs()
             < 1e-9

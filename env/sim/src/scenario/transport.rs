@@ -5,7 +5,7 @@ use super::settings::settings;
 use super::transports::transport_names;
 use super::validate::Checks;
 use super::{MAX_WINDOW, Recovery, Scenario, ScenarioError, TransportKind};
-use crate::units::Time;
+use crate::units::Duration;
 
 /// Most full packets that a round trip through an empty network may carry. An isolated flow keeps them
 /// all in memory.
@@ -177,7 +177,7 @@ impl Scenario {
             return check.invalid("delayed_ack", self.tcp.delayed_ack, problem);
         }
         // Windows and rates are converted into each other with the round-trip time.
-        if self.base_rtt() == Time::ZERO {
+        if self.base_rtt() == Duration::ZERO {
             let problem = format!("transport {kind} needs a round-trip time; must be above 0");
             return check.invalid("propagation_ns", self.network.propagation_ns, problem);
         }

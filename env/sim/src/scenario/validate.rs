@@ -10,7 +10,7 @@ use super::{RangeU32, Scenario, ScenarioError};
 pub(crate) const MAX_RECORDS: usize = 8;
 
 /// Largest value of a setting in microseconds: 100 s. Sums of a few such delays are far below the
-/// 213 days that a `Time` can hold.
+/// 213 days that an `Instant` can hold.
 pub(super) const MAX_US: u64 = 100_000_000;
 
 /// Bytes of the largest packet on the wire: packets count them in 16 bits.

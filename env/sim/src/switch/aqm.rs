@@ -19,7 +19,7 @@ use super::ecn::Marker;
 use super::{EXTRAS, Loss, PacketView, Policy, Switch, SwitchObserver};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
 use crate::switch::SwitchId;
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Instant, Rate};
 
 pub use codel::{CoDel, CoDelConfig};
 use early::{EarlyDrop, OwnMarks};
@@ -57,7 +57,7 @@ pub struct Arriving {
     /// True if the packet's [loss costs its flow most](Policy::spares).
     pub spared: bool,
     /// The instant.
-    pub now: Time,
+    pub now: Instant,
 }
 
 /// A packet that has waited and is about to be sent.
@@ -68,13 +68,13 @@ pub struct Leaving {
     /// Number of the flow and direction.
     pub flow: u32,
     /// Time that the packet has waited.
-    pub waited: Time,
+    pub waited: Duration,
     /// Bytes that wait in the queue behind it.
     pub behind: u64,
     /// True if the packet can be marked.
     pub markable: bool,
     /// The instant.
-    pub now: Time,
+    pub now: Instant,
 }
 
 /// A queue management discipline for all queues of a switch.
@@ -96,16 +96,16 @@ trait Discipline {
     }
 
     /// Notes that the queue is empty after a drop at the head.
-    fn on_exhausted(&mut self, _queue: usize, _now: Time) {}
+    fn on_exhausted(&mut self, _queue: usize, _now: Instant) {}
 
     /// Notes the length of the queue since the last event; it is about to change.
-    fn on_change(&mut self, _queue: usize, _length: u64, _now: Time) {}
+    fn on_change(&mut self, _queue: usize, _length: u64, _now: Instant) {}
 
     /// Notes that the queue has become empty.
-    fn on_empty(&mut self, _queue: usize, _now: Time) {}
+    fn on_empty(&mut self, _queue: usize, _now: Instant) {}
 
     /// Notes that a packet was lost, whatever dropped it.
-    fn on_loss(&mut self, _packet: PacketView, _loss: Loss, _now: Time) {}
+    fn on_loss(&mut self, _packet: PacketView, _loss: Loss, _now: Instant) {}
 }
 
 /// The disciplines, without dynamic dispatch.
@@ -148,7 +148,7 @@ pub struct QueueManagement {
     random: Vec<Xoshiro256PlusPlus>,
     /// Times at which the packets in the switch were enqueued, by packet number; only for disciplines
     /// that drop at the head.
-    enqueued: Option<Vec<Time>>,
+    enqueued: Option<Vec<Instant>>,
     /// Packets that were dropped at the head and are still in the store.
     lost: Vec<PacketId>,
 }
@@ -248,11 +248,11 @@ impl QueueManagement {
         self.lost.pop()
     }
 
-    fn remember(&mut self, id: PacketId, now: Time) {
+    fn remember(&mut self, id: PacketId, now: Instant) {
         if let Some(enqueued) = &mut self.enqueued {
             let place = id as usize;
             if place >= enqueued.len() {
-                enqueued.resize(place + 1, Time::ZERO);
+                enqueued.resize(place + 1, Instant::ZERO);
             }
             enqueued[place] = now;
         }
@@ -283,7 +283,7 @@ impl<P: Policy> Switch<P> {
         id: PacketId,
         packet: PacketView,
         fits: bool,
-        now: Time,
+        now: Instant,
     ) -> Result<Marker, Loss> {
         // The policy's answer concerns the packet that it was asked about last.
         let spared = fits && self.policy.spares();
@@ -314,7 +314,7 @@ impl<P: Policy> Switch<P> {
     /// Reports that a queue is about to get shorter.
     #[cold]
     #[inline(never)]
-    pub(super) fn aqm_on_change(&mut self, queue: usize, now: Time) {
+    pub(super) fn aqm_on_change(&mut self, queue: usize, now: Instant) {
         let length = self.buffer.queue(queue);
         if let Some(aqm) = &mut self.aqm {
             each!(&mut aqm.discipline, d => d.on_change(queue, length, now));
@@ -324,7 +324,7 @@ impl<P: Policy> Switch<P> {
     /// Reports that a packet has left or was removed, and its queue is shorter.
     #[cold]
     #[inline(never)]
-    pub(super) fn aqm_on_departure(&mut self, queue: usize, now: Time) {
+    pub(super) fn aqm_on_departure(&mut self, queue: usize, now: Instant) {
         let length = self.buffer.queue(queue);
         if let Some(aqm) = &mut self.aqm
             && length == 0
@@ -336,7 +336,7 @@ impl<P: Policy> Switch<P> {
     /// Reports that a packet was lost.
     #[cold]
     #[inline(never)]
-    pub(super) fn aqm_on_loss(&mut self, packet: PacketView, loss: Loss, now: Time) {
+    pub(super) fn aqm_on_loss(&mut self, packet: PacketView, loss: Loss, now: Instant) {
         if let Some(aqm) = &mut self.aqm {
             each!(&mut aqm.discipline, d => d.on_loss(packet, loss, now));
         }
@@ -344,7 +344,7 @@ impl<P: Policy> Switch<P> {
 
     /// Reports that a packet was enqueued.
     #[inline]
-    pub(super) fn aqm_on_enqueued(&mut self, id: PacketId, packet: PacketView, now: Time) {
+    pub(super) fn aqm_on_enqueued(&mut self, id: PacketId, packet: PacketView, now: Instant) {
         if let Some(aqm) = &mut self.aqm
             && aqm.drops_at_head()
         {
@@ -359,14 +359,14 @@ impl<P: Policy> Switch<P> {
     pub(super) fn aqm_on_service<O: SwitchObserver>(
         &mut self,
         packet: PacketView,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) {
         if let Some(aqm) = &mut self.aqm {
             let leaving = Leaving {
                 queue: packet.queue,
                 flow: packet.flow,
-                waited: Time::ZERO,
+                waited: Duration::ZERO,
                 behind: 0,
                 markable: false,
                 now,
@@ -384,7 +384,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         packets: &mut PacketStore,
         mut next: PacketId,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) -> Option<PacketId> {
         loop {
@@ -511,7 +511,7 @@ mod tests {
             }
             let id = SwitchId(0);
             let settings = SwitchSettings::new(&scenario, 1, capacity);
-            let clock_offset = ClockOffset::of(Time::ZERO);
+            let clock_offset = ClockOffset::of(Duration::ZERO);
             let policy = Pushing::default();
             let mut switch = Switch::new(id, clock_offset, &settings, policy).unwrap();
             let spec = AqmSpec::parse(aqm).unwrap().unwrap();
@@ -525,7 +525,7 @@ mod tests {
             }
         }
 
-        fn arrive(&mut self, flow: u32, queue: u16, at: Time) -> Admission {
+        fn arrive(&mut self, flow: u32, queue: u16, at: Instant) -> Admission {
             let size = (1_000, SizeClass::Odd);
             let packet = Packet::new(PacketKind::Data, flow, queue, size, at);
             let id = self.packets.insert(packet);
@@ -537,7 +537,7 @@ mod tests {
         }
 
         /// Sends all waiting packets. Returns the number of packets and how many of them were marked.
-        fn drain(&mut self, at: Time) -> (usize, usize) {
+        fn drain(&mut self, at: Instant) -> (usize, usize) {
             let (mut sent, mut marked) = (0, 0);
             while let Some(id) = self.sending.take() {
                 sent += 1;
@@ -565,17 +565,17 @@ mod tests {
     #[test]
     fn packets_in_another_queue_do_not_stand_behind_one_that_is_lost_at_the_front() {
         let mut bench = Bench::new("early:gap=1,min_bytes=0,spare=no,from=front", 100_000);
-        bench.arrive(9, 0, Time::ZERO);
+        bench.arrive(9, 0, Instant::ZERO);
         for queue in [0, 0, 0, 1, 1, 1] {
-            assert_eq!(bench.arrive(7, queue, Time::ZERO), Admission::Queued);
+            assert_eq!(bench.arrive(7, queue, Instant::ZERO), Admission::Queued);
         }
-        assert_eq!((bench.drain(Time::ZERO), bench.lost()), ((7, 0), 0));
+        assert_eq!((bench.drain(Instant::ZERO), bench.lost()), ((7, 0), 0));
         // Four in one queue are enough.
-        bench.arrive(9, 0, Time::ZERO);
+        bench.arrive(9, 0, Instant::ZERO);
         for queue in [0, 0, 0, 1, 0] {
-            bench.arrive(7, queue, Time::ZERO);
+            bench.arrive(7, queue, Instant::ZERO);
         }
-        assert_eq!((bench.drain(Time::ZERO), bench.lost()), ((5, 0), 1));
+        assert_eq!((bench.drain(Instant::ZERO), bench.lost()), ((5, 0), 1));
     }
 
     /// The fifth packet finds no room, and its queue is the last one.
@@ -589,18 +589,18 @@ mod tests {
             let mut bench = Bench::new(aqm, 4_000);
             for _ in 0..4 {
                 assert!(!matches!(
-                    bench.arrive(3, 1, Time::ZERO),
+                    bench.arrive(3, 1, Instant::ZERO),
                     Admission::Lost(_)
                 ));
             }
             let before = bench.switch.counters.marks;
             assert_eq!(
-                bench.arrive(3, 1, Time::ZERO),
+                bench.arrive(3, 1, Instant::ZERO),
                 Admission::Lost(Loss::Full),
                 "{aqm}"
             );
             assert_eq!(bench.switch.counters.marks, before, "{aqm}");
-            let (sent, marked) = bench.drain(Time::ZERO);
+            let (sent, marked) = bench.drain(Instant::ZERO);
             assert_eq!((sent, marked as u64), (4, before), "{aqm}");
         }
     }
@@ -613,12 +613,15 @@ mod tests {
         let spared = 1;
         for _ in 0..4 {
             assert!(!matches!(
-                bench.arrive(spared, 1, Time::ZERO),
+                bench.arrive(spared, 1, Instant::ZERO),
                 Admission::Lost(_)
             ));
         }
         // Queue 1 has more than enough bytes, so that every packet is due.
-        assert_eq!(bench.arrive(5, 1, Time::ZERO), Admission::Lost(Loss::Early));
+        assert_eq!(
+            bench.arrive(5, 1, Instant::ZERO),
+            Admission::Lost(Loss::Early)
+        );
     }
 
     /// Queue 1 is empty from 10 ms on, when its packets are pushed out, not from the time when one is
@@ -626,9 +629,9 @@ mod tests {
     #[test]
     fn an_average_forgets_from_when_packets_were_pushed_out() {
         let mut bench = Bench::new("red:min_bytes=9000,max_bytes=9999,weight=0.5", 4_000);
-        bench.arrive(3, 0, Time::ZERO);
+        bench.arrive(3, 0, Instant::ZERO);
         for _ in 0..3 {
-            bench.arrive(3, 1, Time::ZERO);
+            bench.arrive(3, 1, Instant::ZERO);
         }
         let average = |bench: &Bench| match &bench.switch.aqm.as_ref().unwrap().discipline {
             AnyDiscipline::Red(red) => red.average(1),
@@ -636,11 +639,11 @@ mod tests {
         };
         assert_eq!(average(&bench), 1_250.0);
         for _ in 0..3 {
-            bench.arrive(3, 0, Time::from_ms(10));
+            bench.arrive(3, 0, Instant::from_ms(10));
         }
         assert_eq!((bench.switch.buffer.queue(1), bench.lost()), (0, 3));
-        bench.drain(Time::from_ms(10));
-        bench.arrive(3, 1, Time::from_ms(100));
+        bench.drain(Instant::from_ms(10));
+        bench.arrive(3, 1, Instant::from_ms(100));
         assert!(average(&bench) < 1e-9, "{}", average(&bench));
     }
 
@@ -648,15 +651,15 @@ mod tests {
     #[test]
     fn a_delay_that_lasted_until_packets_were_pushed_out_counts() {
         let mut bench = Bench::new("pie:target_us=1,update_us=10,burst_us=1", 4_000);
-        bench.arrive(3, 0, Time::ZERO);
+        bench.arrive(3, 0, Instant::ZERO);
         for _ in 0..3 {
-            bench.arrive(3, 1, Time::ZERO);
+            bench.arrive(3, 1, Instant::ZERO);
         }
         for _ in 0..3 {
-            bench.arrive(3, 0, Time::from_ms(10));
+            bench.arrive(3, 0, Instant::from_ms(10));
         }
         assert_eq!((bench.switch.buffer.queue(1), bench.lost()), (0, 3));
-        bench.arrive(3, 1, Time::from_ms(10));
+        bench.arrive(3, 1, Instant::from_ms(10));
         assert!(bench.probability() > 0.0);
     }
 
@@ -665,10 +668,10 @@ mod tests {
     fn a_delay_that_lasted_until_a_packet_was_sent_counts() {
         let pie = "pie:target_us=1,update_us=10,burst_us=1";
         let mut bench = Bench::with("count_in_service=false", pie, 4_000);
-        bench.arrive(3, 0, Time::ZERO);
-        bench.arrive(3, 1, Time::ZERO);
-        bench.drain(Time::from_ms(10));
-        bench.arrive(3, 1, Time::from_ms(10));
+        bench.arrive(3, 0, Instant::ZERO);
+        bench.arrive(3, 1, Instant::ZERO);
+        bench.drain(Instant::from_ms(10));
+        bench.arrive(3, 1, Instant::from_ms(10));
         assert!(bench.probability() > 0.0);
     }
 }

@@ -1,7 +1,7 @@
 //! Exact byte accounting of the shared buffer.
 
 use super::numbering::Numbering;
-use crate::units::Time;
+use crate::units::Instant;
 
 /// Bins of the occupancy histogram: equal parts of the buffer.
 const OCCUPANCY_BINS: usize = 512;
@@ -18,7 +18,7 @@ pub struct SharedBuffer {
     numbering: Numbering,
     max_occupancy: u64,
     bin_scale: f64,
-    changed_at: Time,
+    changed_at: Instant,
     time_in_bin: Box<[u64; OCCUPANCY_BINS + 1]>,
     /// Use of every priority; empty if ports have one queue.
     by_priority: Vec<PriorityUse>,
@@ -28,12 +28,12 @@ pub struct SharedBuffer {
 #[derive(Clone, Copy, Default, Debug)]
 struct PriorityUse {
     bytes: u64,
-    changed_at: Time,
+    changed_at: Instant,
     byte_ps: u128,
 }
 
 impl PriorityUse {
-    fn settle(&mut self, now: Time) {
+    fn settle(&mut self, now: Instant) {
         self.byte_ps += u128::from(self.bytes) * u128::from(now.0 - self.changed_at.0);
         self.changed_at = now;
     }
@@ -55,7 +55,7 @@ impl SharedBuffer {
             numbering: Numbering::new(queues_per_port),
             max_occupancy: 0,
             bin_scale: OCCUPANCY_BINS as f64 / scale as f64,
-            changed_at: Time::ZERO,
+            changed_at: Instant::ZERO,
             time_in_bin: Box::new([0; OCCUPANCY_BINS + 1]),
             by_priority: match queues_per_port {
                 1 => Vec::new(),
@@ -134,14 +134,14 @@ impl SharedBuffer {
     }
 
     /// Restarts the percentiles and the maximum of occupancy at `now`.
-    pub(crate) fn count_from(&mut self, now: Time) {
+    pub(crate) fn count_from(&mut self, now: Instant) {
         self.time_in_bin.fill(0);
         self.changed_at = now;
         self.max_occupancy = self.occupancy;
     }
 
     /// Counts the occupancy up to `now`.
-    pub(crate) fn count_until(&mut self, now: Time) {
+    pub(crate) fn count_until(&mut self, now: Instant) {
         self.account_time(now);
     }
 
@@ -152,7 +152,7 @@ impl SharedBuffer {
     }
 
     #[inline]
-    pub(crate) fn store(&mut self, queue: usize, bytes: u64, now: Time) {
+    pub(crate) fn store(&mut self, queue: usize, bytes: u64, now: Instant) {
         debug_assert!(self.fits(bytes));
         self.account_time(now);
         if self.queues_per_port() > 1 {
@@ -164,7 +164,7 @@ impl SharedBuffer {
     }
 
     #[inline]
-    pub(crate) fn release(&mut self, queue: usize, bytes: u64, now: Time) {
+    pub(crate) fn release(&mut self, queue: usize, bytes: u64, now: Instant) {
         self.account_time(now);
         if self.queues_per_port() > 1 {
             self.priority_of(queue, now).bytes -= bytes;
@@ -174,7 +174,7 @@ impl SharedBuffer {
     }
 
     #[cold]
-    fn priority_of(&mut self, queue: usize, now: Time) -> &mut PriorityUse {
+    fn priority_of(&mut self, queue: usize, now: Instant) -> &mut PriorityUse {
         let used = &mut self.by_priority[self.numbering.priority(queue)];
         used.settle(now);
         used
@@ -199,7 +199,7 @@ impl SharedBuffer {
         clippy::cast_sign_loss,
         reason = "an occupancy is at most 2^63, and what is beyond 32 bits is in the last bin"
     )]
-    fn account_time(&mut self, now: Time) {
+    fn account_time(&mut self, now: Instant) {
         // Conversions from signed to float and from float to 32 bits take one instruction each;
         // conversions of unsigned and wider numbers take ten.
         let bin =
@@ -253,10 +253,10 @@ mod tests {
     #[test]
     fn accounting_is_exact() {
         let mut buffer = SharedBuffer::new(1_000, 1_000, 2, 1);
-        buffer.store(0, 600, Time(0));
+        buffer.store(0, 600, Instant(0));
         assert!(buffer.fits(400) && !buffer.fits(401));
-        buffer.store(1, 400, Time(10));
-        buffer.release(0, 600, Time(20));
+        buffer.store(1, 400, Instant(10));
+        buffer.release(0, 600, Instant(20));
         assert_eq!(
             (buffer.queue(0), buffer.queue(1), buffer.occupancy()),
             (0, 400, 400)
@@ -268,13 +268,13 @@ mod tests {
     #[test]
     fn percentiles_are_weighted_by_time() {
         let mut buffer = SharedBuffer::new(512, 512, 1, 1);
-        buffer.store(0, 256, Time(90));
-        buffer.release(0, 256, Time(100));
+        buffer.store(0, 256, Instant(90));
+        buffer.release(0, 256, Instant(100));
         assert_eq!(buffer.occupancy_percentile(90.0), 0.0);
         // The upper edge of the bin would exceed the largest occupancy.
         assert_eq!(buffer.occupancy_percentile(99.0), 0.5);
-        buffer.store(0, 300, Time(100));
-        buffer.release(0, 300, Time(101));
+        buffer.store(0, 300, Instant(100));
+        buffer.release(0, 300, Instant(101));
         assert!((buffer.occupancy_percentile(98.0) - 257.0 / 512.0).abs() < 1e-9);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Admission, Policy, Switch, SwitchObserver};
 use crate::engine::packet::{Packet, PacketId, PacketStore};
-use crate::units::{Rate, Time};
+use crate::units::{Instant, Rate};
 
 /// A [`Switch`] with one queue per port, the packets that it stores, and what its ports are sending. Packets leave at
 /// line rate; of several that leave at the same instant, that of the lowest port is first.
@@ -11,11 +11,11 @@ pub(crate) struct DrivenSwitch<P> {
     pub(crate) switch: Switch<P>,
     pub(crate) packets: PacketStore,
     pub(crate) rate: Rate,
-    pub(crate) now: Time,
+    pub(crate) now: Instant,
     /// Bytes that a packet takes on the line besides those that the buffer counts.
     overhead: u64,
     /// The packet that each port is sending, and the time when its last bit leaves.
-    serving: Vec<Option<(Time, PacketId)>>,
+    serving: Vec<Option<(Instant, PacketId)>>,
 }
 
 impl<P: Policy> DrivenSwitch<P> {
@@ -31,7 +31,7 @@ impl<P: Policy> DrivenSwitch<P> {
             packets,
             rate,
             overhead,
-            now: Time::ZERO,
+            now: Instant::ZERO,
         }
     }
 
@@ -39,7 +39,7 @@ impl<P: Policy> DrivenSwitch<P> {
     ///
     /// # Panics
     /// When `at` lies in the past.
-    pub(crate) fn advance_to(&mut self, at: Time) {
+    pub(crate) fn advance_to(&mut self, at: Instant) {
         assert!(at >= self.now, "time goes back");
         self.now = at;
     }
@@ -51,7 +51,7 @@ impl<P: Policy> DrivenSwitch<P> {
     /// When there is no such port or `at` lies in the past.
     pub(crate) fn arrive<O: SwitchObserver>(
         &mut self,
-        at: Time,
+        at: Instant,
         packet: Packet,
         observer: &mut O,
     ) -> (PacketId, Admission) {
@@ -66,7 +66,7 @@ impl<P: Policy> DrivenSwitch<P> {
     }
 
     /// Returns the time at which the next packet leaves, and its port, if one is being sent.
-    pub(crate) fn next_departure(&self) -> Option<(Time, usize)> {
+    pub(crate) fn next_departure(&self) -> Option<(Instant, usize)> {
         let ports = self.serving.iter().enumerate();
         ports
             .filter_map(|(port, serving)| Some((serving.as_ref()?.0, port)))

@@ -9,7 +9,7 @@ use super::{PacketView, Policy, Switch, SwitchObserver, SwitchSettings};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
 use crate::scenario::{self, Recovery, Scenario};
 use crate::switch::SwitchId;
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Instant, Rate};
 
 /// Rule by which a switch marks packets, with its state.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ impl ArrivalMarking {
             gentle: false,
             uniform: false,
             marks: true,
-            packet_time: Time::ZERO,
+            packet_time: Duration::ZERO,
         });
         // An average moves with every arrival.
         let averages = red.is_some_and(|red| red.weight < 1.0);
@@ -145,7 +145,7 @@ fn streams(seed: u64, id: SwitchId, ports: usize) -> Vec<Xoshiro256PlusPlus> {
 
 impl RedMarking {
     #[cold]
-    fn chooses(&mut self, packet: PacketView, length: u64, now: Time) -> bool {
+    fn chooses(&mut self, packet: PacketView, length: u64, now: Instant) -> bool {
         let arriving = Arriving {
             queue: packet.queue,
             flow: packet.flow,
@@ -191,7 +191,7 @@ impl<P: Policy> Switch<P> {
         id: PacketId,
         packet: PacketView,
         marker: Marker,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) {
         let length = self.buffer.queue(packet.queue);
@@ -263,17 +263,17 @@ mod tests {
         let mut settings = SwitchSettings::new(&scenario, 2, 1_000_000_000);
         settings.seed = seed;
         let id = SwitchId(3);
-        let clock_offset = ClockOffset::of(Time::ZERO);
+        let clock_offset = ClockOffset::of(Duration::ZERO);
         let mut switch = Switch::new(id, clock_offset, &settings, CompleteSharing).unwrap();
         let mut packets = PacketStore::default();
         let mut arrive = |switch: &mut Switch<CompleteSharing>, queue, bytes| {
             let size = (bytes, SizeClass::Odd);
-            let mut packet = Packet::new(PacketKind::Data, 0, queue, size, Time::ZERO);
+            let mut packet = Packet::new(PacketKind::Data, 0, queue, size, Instant::ZERO);
             if !accepts {
                 packet.flags.refuse_marks();
             }
             let id = packets.insert(packet);
-            let admission = switch.arrive(&mut packets, id, Time::ZERO, &mut ());
+            let admission = switch.arrive(&mut packets, id, Instant::ZERO, &mut ());
             assert!(!matches!(admission, Admission::Lost(_)));
             packets[id].flags.marked()
         };

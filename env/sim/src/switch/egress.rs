@@ -7,7 +7,7 @@ use super::mmu::Mmu;
 use super::{Admission, EXTRAS, PacketView, Policy, Switch, SwitchObserver};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketQueue, PacketStore, SizeClass};
 use crate::engine::telemetry::{HopRecord, PortId};
-use crate::units::{Rate, Time};
+use crate::units::{Instant, Rate};
 
 /// Stamps packets that carry records when a scheduler takes them from their queues.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ impl<P: Policy> Switch<P> {
     /// unless packets in service do.
     #[cold]
     #[inline(never)]
-    pub(super) fn stamp(&mut self, packets: &mut PacketStore, id: PacketId, now: Time) {
+    pub(super) fn stamp(&mut self, packets: &mut PacketStore, id: PacketId, now: Instant) {
         let seen = self.packet_view(&packets[id]);
         let own = match self.outside_buffer {
             0 => seen.bytes,
@@ -162,7 +162,7 @@ impl<P: Policy> Switch<P> {
         packets: &mut PacketStore,
         id: PacketId,
         packet: PacketView,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) -> Admission {
         self.queues[packet.queue].append(packets, id);
@@ -187,7 +187,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         packets: &mut PacketStore,
         packet: PacketView,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) -> Option<PacketId> {
         let port = packet.port;
@@ -213,7 +213,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         packets: &mut PacketStore,
         port: usize,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) -> Option<PacketId> {
         let mut begun = None;
@@ -240,7 +240,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         packets: &mut PacketStore,
         port: usize,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) -> Option<PacketId> {
         let mut id = self.next_of_port::<EXTRAS>(packets, port)?;
@@ -270,6 +270,7 @@ mod tests {
     use crate::scenario::Scenario;
     use crate::switch::policy::DynamicThreshold;
     use crate::switch::{SwitchId, SwitchSettings};
+    use crate::units::Duration;
 
     const RATE: Rate = Rate(10_000_000_000);
 
@@ -288,7 +289,7 @@ mod tests {
             }
             scenario.validate().unwrap();
             let settings = SwitchSettings::new(&scenario, 4, 100_000);
-            let clock_offset = ClockOffset::of(Time::ZERO);
+            let clock_offset = ClockOffset::of(Duration::ZERO);
             let policy = DynamicThreshold { alpha: 1.0 };
             let mut switch = Switch::new(SwitchId(3), clock_offset, &settings, policy).unwrap();
             switch.measure(Meters::new(
@@ -304,7 +305,7 @@ mod tests {
         }
 
         fn arrive(&mut self, kind: PacketKind, queue: u16, bytes: u16, at_us: u64) -> PacketId {
-            let now = Time::from_us(at_us);
+            let now = Instant::from_us(at_us);
             let packet = Packet::new(kind, 0, queue, (bytes, SizeClass::Odd), now);
             let id = self.packets.insert(packet);
             let records = self.packets.records.insert();
@@ -320,7 +321,7 @@ mod tests {
         /// Completes the packet on the line. Returns the packet that follows it.
         fn send(&mut self, at_us: u64) -> Option<PacketId> {
             let sending = self.sending.take().expect("a packet is on the line");
-            let now = Time::from_us(at_us);
+            let now = Instant::from_us(at_us);
             self.sending = self.switch.sent(&mut self.packets, sending, now, &mut ());
             self.sending
         }

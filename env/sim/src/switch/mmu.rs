@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 use crate::engine::packet::{PacketId, PacketQueue};
 use crate::engine::topology::SwitchId;
 use crate::scenario::{LosslessRules, Priorities, Scenario};
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Instant, Rate};
 
 pub(crate) use pfc::PauseFrame;
 pub use pfc::PfcInterval;
@@ -119,11 +119,11 @@ struct Ingress {
     /// Bytes on headroom.
     headroom: u64,
     /// Start of the current pause of the neighbour.
-    pausing: Option<Time>,
+    pausing: Option<Instant>,
     /// Total length of earlier pauses.
-    paused: Time,
+    paused: Duration,
     /// Time at which the pause is repeated.
-    refresh: Time,
+    refresh: Instant,
 }
 
 /// The layer; see the [module](self).
@@ -146,9 +146,9 @@ pub(crate) struct Mmu {
     /// α of every ingress and egress queue.
     alphas: [Box<[f64]>; 2],
     /// Times since when the queue of a port and priority may not send.
-    blocked: Box<[Option<Time>]>,
+    blocked: Box<[Option<Instant>]>,
     /// Times at which that ends by itself, if pauses last for a limited time.
-    expiries: Box<[Time]>,
+    expiries: Box<[Instant]>,
     /// Packets of every port that are sent first and count nowhere: pause frames, and behind them the
     /// rest of the control class. In the published code all of them have one queue, the second.
     control: Box<[[PacketQueue; 2]]>,
@@ -195,7 +195,7 @@ impl Mmu {
             at_egress: side(),
             alphas: alphas.map(|alpha| vec![alpha; queues].into_boxed_slice()),
             blocked: vec![None; queues].into_boxed_slice(),
-            expiries: vec![Time::ZERO; queues].into_boxed_slice(),
+            expiries: vec![Instant::ZERO; queues].into_boxed_slice(),
             discarded: Vec::new(),
             control: vec![[PacketQueue::default(); 2]; rates.len()].into_boxed_slice(),
             frames: VecDeque::new(),

@@ -3,7 +3,7 @@
 use super::{Loss, PacketView, View};
 use crate::engine::packet::PacketId;
 use crate::engine::topology::SwitchId;
-use crate::units::Time;
+use crate::units::Instant;
 
 /// Watches switches. Every hook does nothing by default; `at` is the switch, and instants are those
 /// of its own clock.
@@ -23,7 +23,7 @@ pub trait SwitchObserver {
     /// Called when queue management lets a packet leave its queue to be sent, before its first bit is;
     /// only with queue management.
     #[inline(always)]
-    fn leaving(&mut self, _at: SwitchId, _now: Time, _packet: PacketView) {}
+    fn leaving(&mut self, _at: SwitchId, _now: Instant, _packet: PacketView) {}
 
     /// Called when the last bit of a packet has left its port; the view shows the state after it.
     #[inline(always)]
@@ -36,11 +36,11 @@ pub trait SwitchObserver {
     /// Called when an enqueued packet begins to wait for its port. Until the packet is lost or
     /// delivered, no other packet has the same number.
     #[inline(always)]
-    fn waits(&mut self, _id: PacketId, _now: Time) {}
+    fn waits(&mut self, _id: PacketId, _now: Instant) {}
 
     /// Called when a packet's port begins to send it; `waited` is true if the packet had to wait.
     #[inline(always)]
-    fn served(&mut self, _id: PacketId, _now: Time, _waited: bool) {}
+    fn served(&mut self, _id: PacketId, _now: Instant, _waited: bool) {}
 }
 
 impl SwitchObserver for () {}

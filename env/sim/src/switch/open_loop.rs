@@ -5,7 +5,7 @@ use super::{Admission, Loss, Policy, SharedBuffer, Switch, SwitchId, SwitchSetti
 use crate::engine::clock::ClockOffset;
 use crate::engine::packet::{Packet, PacketId, PacketKind, SizeClass};
 use crate::engine::topology::MAX_QUEUES;
-use crate::units::{Rate, Time};
+use crate::units::{Instant, Rate};
 
 /// Outcome of an arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +50,7 @@ impl<P: Policy> OpenLoop<P> {
     /// # Panics
     /// When there is no such port, when `at` lies in the past, when `bytes` exceeds 65,535, or when
     /// 2^32 packets have arrived.
-    pub fn arrive(&mut self, at: Time, port: usize, bytes: u64) -> usize {
+    pub fn arrive(&mut self, at: Instant, port: usize, bytes: u64) -> usize {
         self.run_until(at);
         let arrival = self.fates.len();
         self.fates.push(Fate::Stored);
@@ -71,7 +71,7 @@ impl<P: Policy> OpenLoop<P> {
     ///
     /// # Panics
     /// When `at` lies in the past.
-    pub fn run_until(&mut self, at: Time) {
+    pub fn run_until(&mut self, at: Instant) {
         assert!(at >= self.driven.now, "time goes back");
         let left = |driven: &DrivenSwitch<P>| driven.next_departure().map(|(left, _)| left);
         while left(&self.driven).is_some_and(|left| left <= at) {

@@ -50,7 +50,7 @@ pub use tdt::{TrafficAwareConfig, TrafficAwareThreshold, TrafficState};
 
 use super::SharedBuffer;
 use super::mmu::LosslessThresholds;
-use crate::units::{Rate, Time};
+use crate::units::{Instant, Rate};
 
 /// Switch state that a policy may read.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ pub struct View<'a> {
     /// Queue lengths, occupancy and size of the buffer.
     pub buffer: &'a SharedBuffer,
     /// The current instant.
-    pub now: Time,
+    pub now: Instant,
     /// Line rate of every port.
     pub rate: Rate,
 }

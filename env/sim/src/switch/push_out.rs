@@ -3,7 +3,7 @@
 
 use super::{AdmissionControl, Loss, PacketView, Policy, PolicyParseError, Switch, SwitchObserver};
 use crate::engine::packet::{PacketId, PacketStore};
-use crate::units::Time;
+use crate::units::Instant;
 
 /// State of a switch whose policy pushes out.
 #[derive(Clone, Default, Debug)]
@@ -62,7 +62,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         packets: &mut PacketStore,
         packet: PacketView,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) -> bool {
         let AdmissionControl::PushOut(push_out) = &mut self.admission else {
@@ -87,7 +87,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         packets: &PacketStore,
         packet: PacketView,
-        now: Time,
+        now: Instant,
         choice: &mut Choice,
     ) -> bool {
         let Choice {
@@ -129,7 +129,7 @@ impl<P: Policy> Switch<P> {
     pub(super) fn expel<O: SwitchObserver>(
         &mut self,
         packets: &mut PacketStore,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) {
         while let Some(queue) = self.ask(now, |policy, view| policy.expel(view))
@@ -144,7 +144,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         packets: &PacketStore,
         id: PacketId,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) {
         let packet = self.packet_view(&packets[id]);

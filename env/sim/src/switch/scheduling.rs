@@ -163,7 +163,7 @@ mod tests {
     use crate::scenario::Scenario;
     use crate::switch::policy::CompleteSharing;
     use crate::switch::{Admission, SwitchId, SwitchSettings};
-    use crate::units::Time;
+    use crate::units::{Duration, Instant};
 
     /// Returns a scenario in which a full packet has 1,500 bytes.
     fn scenario(changes: &[&str]) -> Scenario {
@@ -181,16 +181,21 @@ mod tests {
         let scenario = scenario(changes);
         let settings = SwitchSettings::new(&scenario, 16, 1_000_000);
         let id = SwitchId(0);
-        let mut switch =
-            Switch::new(id, ClockOffset::of(Time::ZERO), &settings, CompleteSharing).unwrap();
+        let mut switch = Switch::new(
+            id,
+            ClockOffset::of(Duration::ZERO),
+            &settings,
+            CompleteSharing,
+        )
+        .unwrap();
         let mut packets = PacketStore::default();
         let port = 3;
         let mut arrive = |switch: &mut Switch<CompleteSharing>, priority: usize, bytes| {
             let queue = (port * 4 + priority) as u16;
             let size = (bytes, SizeClass::Odd);
-            let packet = Packet::new(PacketKind::Data, 0, queue, size, Time::ZERO);
+            let packet = Packet::new(PacketKind::Data, 0, queue, size, Instant::ZERO);
             let id = packets.insert(packet);
-            (id, switch.arrive(&mut packets, id, Time::ZERO, &mut ()))
+            (id, switch.arrive(&mut packets, id, Instant::ZERO, &mut ()))
         };
         let (mut sending, admission) = arrive(&mut switch, 0, 100);
         assert_eq!(admission, Admission::Served);
@@ -200,7 +205,7 @@ mod tests {
             }
         }
         let mut order = Vec::new();
-        while let Some(next) = switch.sent(&mut packets, sending, Time::ZERO, &mut ()) {
+        while let Some(next) = switch.sent(&mut packets, sending, Instant::ZERO, &mut ()) {
             order.push(usize::from(packets[next].queue) - port * 4);
             sending = next;
         }

@@ -13,7 +13,7 @@ use csv::{ByteRecord, ReaderBuilder, Trim};
 
 use super::lists::{FlowFormat, ListOptions, decimal};
 use super::{FlowSpec, Trace};
-use crate::units::Time;
+use crate::units::Instant;
 
 const REQUIRED: [&str; 5] = ["id", "src", "dst", "start_ns", "size_bytes"];
 const OPTIONAL: [&str; 3] = ["kind", "query", "priority"];
@@ -181,7 +181,7 @@ impl Trace {
         }
         let mut ids = HashSet::with_capacity(self.flows.len());
         for flow in &self.flows {
-            let problem = if flow.start > Time::from_ns(Trace::MAX_START_NS) {
+            let problem = if flow.start > Instant::from_ns(Trace::MAX_START_NS) {
                 Some(format!("start_ns: must be at most {}", Trace::MAX_START_NS))
             } else if !(1..=Trace::MAX_SIZE).contains(&flow.size) {
                 Some(format!(
@@ -388,7 +388,7 @@ impl<'a> Parser<'a> {
             id,
             src,
             dst,
-            start: Time::from_ns(start_ns),
+            start: Instant::from_ns(start_ns),
             size,
             kind,
             query,

@@ -11,7 +11,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::Trace;
 use crate::scenario::{Demand, RangeU32, Scenario, Sizes, Traffic};
-use crate::units::Time;
+use crate::units::Instant;
 
 /// Generates the trace of a scenario for `trace_seed`. The same arguments give the same trace.
 ///
@@ -87,8 +87,8 @@ fn workload_of(scenario: &Scenario, trace_seed: u64) -> Sizes {
 }
 
 /// Converts seconds to a start time. Only an extremely long first gap reaches the limit.
-fn start_at(seconds: f64) -> Time {
-    Time::from_ns(floor_u64((seconds * 1e9).round()).min(Trace::MAX_START_NS))
+fn start_at(seconds: f64) -> Instant {
+    Instant::from_ns(floor_u64((seconds * 1e9).round()).min(Trace::MAX_START_NS))
 }
 
 /// Draws an exponential gap, seconds.

@@ -16,12 +16,11 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::Serialize;
 
 use super::{FlowSpec, Trace};
-use crate::units::Time;
+use crate::units::Instant;
 use container::Container;
 use copies::Copies;
 use flows::{Flow, FlowTable, count};
@@ -36,7 +35,7 @@ pub struct CaptureOptions {
     /// a new flow (1 s). The default is shorter than the usual pauses between requests on an open
     /// connection. It is longer than two retransmission timeouts of Linux, 200 and 400 ms, so that
     /// a loss does not split a flow.
-    pub idle: Duration,
+    pub idle: std::time::Duration,
     /// Number of switch ports; `None` for as many ports as hosts. Hosts are numbered in the order in
     /// which they first appear in a flow, and assigned to the ports in turn.
     pub ports: Option<u32>,
@@ -51,7 +50,7 @@ pub struct CaptureOptions {
 impl Default for CaptureOptions {
     fn default() -> CaptureOptions {
         CaptureOptions {
-            idle: Duration::from_secs(1),
+            idle: std::time::Duration::from_secs(1),
             ports: None,
             outer: false,
             truncated: false,
@@ -388,12 +387,12 @@ impl Finish<'_> {
         Ok(flows)
     }
 
-    fn start(&self, flow: &Flow) -> Result<Time, CaptureError> {
+    fn start(&self, flow: &Flow) -> Result<Instant, CaptureError> {
         let start = flow.start_ns - self.earliest;
         u64::try_from(start)
             .ok()
             .filter(|start| *start <= Trace::MAX_START_NS)
-            .map(Time::from_ns)
+            .map(Instant::from_ns)
             .ok_or_else(|| {
                 self.error(format!(
                     "a flow starts {} s after the earliest packet; at most {} s are possible: \

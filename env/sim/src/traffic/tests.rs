@@ -1,5 +1,5 @@
 use super::{FlowSpec, Trace};
-use crate::units::Time;
+use crate::units::Instant;
 
 mod csv;
 mod generator;
@@ -14,7 +14,7 @@ fn the_bytes_of_all_flows_are_not_cut_to_64_bits() {
         id: 0,
         src: 0,
         dst: 1,
-        start: Time::ZERO,
+        start: Instant::ZERO,
         size: u64::MAX,
         kind: 0,
         query: -1,

@@ -19,7 +19,7 @@ mod theta_powertcp;
 mod timely;
 
 use super::{PathRecords, Settings};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 pub(crate) use any::Congestion;
 pub use any::OwnControl;
@@ -91,14 +91,14 @@ pub struct Acked<'a> {
     /// First segment not yet sent.
     pub next: u32,
     /// Time of arrival.
-    pub now: Time,
+    pub now: Instant,
     /// Measured round-trip time; `None` after a retransmission (RFC 6298 §3).
-    pub rtt: Option<Time>,
+    pub rtt: Option<Duration>,
     /// Time since the acknowledged segment was sent. Timestamps tell a retransmission from the original
     /// segment.
-    pub elapsed: Time,
+    pub elapsed: Duration,
     /// Smoothed round-trip time; zero before the first measurement.
-    pub smoothed_rtt: Time,
+    pub smoothed_rtt: Duration,
     /// True if it echoes an ECN mark (ECN-Echo, RFC 3168 §6.1).
     pub marked: bool,
     /// Telemetry records that switches have written into the acknowledged segment, if any.
@@ -146,16 +146,16 @@ pub trait CongestionControl {
     }
 
     /// Brings a rate that changes with time up to `_now`. Returns the time of the next such change, if no
-    /// acknowledgement arrives before; [`Time::MAX`] if there is none.
-    fn advance(&mut self, _now: Time, _settings: &Settings) -> Time {
-        Time::MAX
+    /// acknowledgement arrives before; [`Instant::MAX`] if there is none.
+    fn advance(&mut self, _now: Instant, _settings: &Settings) -> Instant {
+        Instant::MAX
     }
 
     /// Called when a packet of the flow with this number of bytes on the wire begins to leave its host;
     /// RDMA only.
-    fn on_departure(&mut self, _bytes: u32, _now: Time, _settings: &Settings) {}
+    fn on_departure(&mut self, _bytes: u32, _now: Instant, _settings: &Settings) {}
 
     /// Called when the retransmission timer expires, after [`ssthresh`](CongestionControl::ssthresh).
     /// `_next` is the first segment not yet sent.
-    fn on_timeout(&mut self, _now: Time, _next: u32) {}
+    fn on_timeout(&mut self, _now: Instant, _next: u32) {}
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use super::ranges::RangeSet;
 use crate::transport::sack::SackBlocks;
-use crate::units::Time;
+use crate::units::Instant;
 
 /// Number that stands for no segment.
 const NONE: u32 = u32::MAX;
@@ -17,7 +17,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 struct Record {
     /// Time of the last transmission (Segment.xmit_ts).
-    sent_at: Time,
+    sent_at: Instant,
     /// Number of the last transmission among all transmissions of the flow, from 1. It replaces the pair
     /// of time and sequence number by which RFC 8985 §6.2 orders transmissions.
     order: u64,
@@ -33,7 +33,7 @@ struct Record {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Delivered {
     pub(super) index: u32,
-    pub(super) sent_at: Time,
+    pub(super) sent_at: Instant,
     pub(super) order: u64,
     pub(super) retransmitted: bool,
 }
@@ -125,12 +125,12 @@ impl Flight {
     }
 
     /// Returns when the first outstanding segment left.
-    pub(super) fn first_sent_at(&self) -> Option<Time> {
+    pub(super) fn first_sent_at(&self) -> Option<Instant> {
         self.records.front().map(|record| record.sent_at)
     }
 
     /// Records that a segment leaves: the next new one, or an outstanding one.
-    pub(super) fn send(&mut self, index: u32, now: Time) {
+    pub(super) fn send(&mut self, index: u32, now: Instant) {
         let retransmitted = index < self.next();
         if retransmitted {
             let record = self.record(index);
@@ -215,7 +215,11 @@ impl Flight {
     /// Visits the segments in the network in the order of transmission, up to but without transmission
     /// number `order`. Counts segments as lost that were sent at `lost_before` or earlier. Returns when the
     /// last of the others was sent.
-    pub(super) fn lose_overtaken(&mut self, order: u64, lost_before: Option<Time>) -> Option<Time> {
+    pub(super) fn lose_overtaken(
+        &mut self,
+        order: u64,
+        lost_before: Option<Instant>,
+    ) -> Option<Instant> {
         let mut last = None;
         let mut index = self.oldest;
         while index != NONE {
@@ -234,7 +238,7 @@ impl Flight {
 
     /// Counts segments as lost after a timeout: the first outstanding one, and those that were sent at
     /// `lost_before` or earlier (RFC 8985 §6.3).
-    pub(super) fn lose_after_timeout(&mut self, lost_before: Option<Time>) {
+    pub(super) fn lose_after_timeout(&mut self, lost_before: Option<Instant>) {
         self.lose_overtaken(u64::MAX, lost_before);
         if !self.records.is_empty() {
             let first = self.record(self.una);
@@ -301,8 +305,8 @@ mod tests {
 
     use super::*;
 
-    fn at(us: u64) -> Time {
-        Time::from_us(us)
+    fn at(us: u64) -> Instant {
+        Instant::from_us(us)
     }
 
     fn sent(count: u32) -> Flight {

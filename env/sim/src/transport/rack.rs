@@ -2,7 +2,7 @@
 //! (RACK, RFC 8985 §6).
 
 use super::flight::{Delivered, Flight};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Number of reported segments that shows a loss if no reordering was seen (RFC 8985 §4, DupThresh).
 const DUP_THRESH: u32 = 3;
@@ -16,10 +16,10 @@ pub(crate) struct Rack {
     /// Transmission number, which stands for the time of transmission (RACK.xmit_ts), and round-trip time
     /// (RACK.rtt) of the delivered segment that left last. No segment has number 0.
     order: u64,
-    rtt: Time,
+    rtt: Duration,
     /// Minimum round-trip time of the connection (RACK.min_RTT). A flow is shorter than the minutes
     /// over which a kernel takes the minimum.
-    min_rtt: Time,
+    min_rtt: Duration,
     /// One past the highest segment delivered (RACK.fack).
     highest: u32,
     reordering_seen: bool,
@@ -35,8 +35,8 @@ impl Default for Rack {
     fn default() -> Rack {
         Rack {
             order: 0,
-            rtt: Time::ZERO,
-            min_rtt: Time::MAX,
+            rtt: Duration::ZERO,
+            min_rtt: Duration::MAX,
             highest: 0,
             reordering_seen: false,
             quarters: 1,
@@ -49,8 +49,8 @@ impl Default for Rack {
 /// Input of the reordering window other than [`Rack`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Situation {
-    pub(crate) now: Time,
-    pub(crate) smoothed_rtt: Time,
+    pub(crate) now: Instant,
+    pub(crate) smoothed_rtt: Duration,
     /// True in fast recovery or after a timeout.
     pub(crate) recovering: bool,
 }
@@ -59,13 +59,13 @@ impl Rack {
     /// Takes the round-trip time of the handshake. It counts for the minimum, as in Linux: a first flight that
     /// waits in a standing queue measures that queue. Then a faster answer to a retransmission would be
     /// mistaken for the answer to the original (step 2).
-    pub(crate) fn on_handshake(&mut self, rtt: Time) {
+    pub(crate) fn on_handshake(&mut self, rtt: Duration) {
         self.min_rtt = self.min_rtt.min(rtt);
     }
 
     /// Handles a delivered segment, which was acknowledged or reported (§6.2, steps 1 to 3). `echo` is the
     /// time at which the segment left that the acknowledgement answers.
-    pub(crate) fn on_delivered(&mut self, segment: &Delivered, echo: Time, now: Time) {
+    pub(crate) fn on_delivered(&mut self, segment: &Delivered, echo: Instant, now: Instant) {
         if segment.index >= self.highest {
             self.highest = segment.index + 1;
         } else if !segment.retransmitted {
@@ -73,7 +73,7 @@ impl Rack {
         }
         let rtt = now - segment.sent_at;
         // If a segment was sent twice, its first transmission may have arrived (step 2).
-        let too_soon = self.min_rtt < Time::MAX && rtt < self.min_rtt;
+        let too_soon = self.min_rtt < Duration::MAX && rtt < self.min_rtt;
         if segment.retransmitted && (echo < segment.sent_at || too_soon) {
             return;
         }
@@ -116,33 +116,33 @@ impl Rack {
     }
 
     /// Returns the reordering window (RACK_update_reo_wnd).
-    fn window(&self, sacked: u32, situation: Situation) -> Time {
+    fn window(&self, sacked: u32, situation: Situation) -> Duration {
         if !self.reordering_seen && (situation.recovering || sacked >= DUP_THRESH) {
-            return Time::ZERO;
+            return Duration::ZERO;
         }
         let quarter = match self.min_rtt {
-            Time::MAX => 0,
-            least => least.0 / 4,
+            Duration::MAX => Duration::ZERO,
+            least => least / 4,
         };
-        let window = Time(quarter.saturating_mul(u64::from(self.quarters)));
+        let window = quarter.saturating_mul(u64::from(self.quarters));
         window.min(situation.smoothed_rtt)
     }
 
     /// Returns the latest time of transmission of a segment that counts as lost now; `None` if that is
     /// before the start.
-    fn bound(&self, sacked: u32, situation: Situation) -> Option<Time> {
-        let patience = self.rtt.0 + self.window(sacked, situation).0;
-        situation.now.0.checked_sub(patience).map(Time)
+    fn bound(&self, sacked: u32, situation: Situation) -> Option<Instant> {
+        let patience = self.rtt + self.window(sacked, situation);
+        situation.now.0.checked_sub(patience.0).map(Instant)
     }
 
     /// Counts segments as lost that were overtaken long enough ago (RACK_detect_loss, step 5). Returns the time
     /// until the last of the other overtaken segments is lost, too.
-    pub(crate) fn detect(&self, flight: &mut Flight, situation: Situation) -> Option<Time> {
+    pub(crate) fn detect(&self, flight: &mut Flight, situation: Situation) -> Option<Duration> {
         let sacked = flight.sacked();
         let bound = self.bound(sacked, situation);
         let last = flight.lose_overtaken(self.order, bound)?;
-        let patience = self.rtt.0 + self.window(sacked, situation).0;
-        Some(Time((last.0 + patience).saturating_sub(situation.now.0)))
+        let patience = self.rtt + self.window(sacked, situation);
+        Some((last + patience).saturating_since(situation.now))
     }
 
     /// Counts segments as lost after a timeout of the first segment (RACK_mark_losses_on_RTO, §6.3).
@@ -156,14 +156,18 @@ impl Rack {
 mod tests {
     use super::*;
 
-    fn at(us: u64) -> Time {
-        Time::from_us(us)
+    fn at(us: u64) -> Instant {
+        Instant::from_us(us)
+    }
+
+    fn lasting(us: u64) -> Duration {
+        Duration::from_us(us)
     }
 
     fn situation(us: u64) -> Situation {
         Situation {
             now: at(us),
-            smoothed_rtt: at(400),
+            smoothed_rtt: lasting(400),
             recovering: false,
         }
     }
@@ -190,8 +194,8 @@ mod tests {
     fn an_overtaken_segment_is_lost_after_a_quarter_of_a_round_trip() {
         let (mut flight, mut rack) = sent(10);
         report(&mut flight, &mut rack, 0, (1, 2), 410);
-        assert_eq!(rack.detect(&mut flight, situation(410)), Some(at(90)));
-        assert_eq!(rack.detect(&mut flight, situation(499)), Some(at(1)));
+        assert_eq!(rack.detect(&mut flight, situation(410)), Some(lasting(90)));
+        assert_eq!(rack.detect(&mut flight, situation(499)), Some(lasting(1)));
         assert_eq!(flight.lost(), 0);
         assert_eq!(rack.detect(&mut flight, situation(500)), None);
         assert_eq!((flight.lost(), flight.next_lost()), (1, Some(0)));
@@ -209,35 +213,35 @@ mod tests {
         report(&mut flight, &mut rack, 0, (1, 2), 441);
         assert!(rack.reordering_seen);
         // 0 + 400 µs, the round trip of segment 4, + 100 µs.
-        assert_eq!(rack.detect(&mut flight, situation(441)), Some(at(59)));
+        assert_eq!(rack.detect(&mut flight, situation(441)), Some(lasting(59)));
     }
 
     #[test]
     fn the_window_grows_once_a_round_with_duplicates_up_to_a_round_trip_and_shrinks_again() {
         let mut rack = Rack {
-            min_rtt: at(100),
+            min_rtt: lasting(100),
             reordering_seen: true,
             ..Rack::default()
         };
         let window = |rack: &Rack| rack.window(0, situation(0));
-        assert_eq!(window(&rack), at(25));
+        assert_eq!(window(&rack), lasting(25));
         rack.on_duplicate(10);
         rack.on_duplicate(12);
-        assert_eq!(window(&rack), at(50));
+        assert_eq!(window(&rack), lasting(50));
         rack.on_advance(9);
         rack.on_duplicate(20);
-        assert_eq!(window(&rack), at(50));
+        assert_eq!(window(&rack), lasting(50));
         for round in 1..40 {
             rack.on_advance(10 * round);
             rack.on_duplicate(10 * round + 10);
         }
-        assert_eq!(window(&rack), at(400));
+        assert_eq!(window(&rack), lasting(400));
         for _ in 0..15 {
             rack.on_recovered();
         }
-        assert_eq!(window(&rack), at(400));
+        assert_eq!(window(&rack), lasting(400));
         rack.on_recovered();
-        assert_eq!(window(&rack), at(25));
+        assert_eq!(window(&rack), lasting(25));
     }
 
     /// Segment 0 is lost and sent again at 500 µs. An acknowledgement that echoes the first transmission, or
@@ -253,12 +257,12 @@ mod tests {
             flight.acknowledge(5, None, |segment| {
                 rack.on_delivered(&segment, at(echo), at(now));
             });
-            assert_eq!((rack.order, rack.rtt), (5, at(400)));
+            assert_eq!((rack.order, rack.rtt), (5, lasting(400)));
         }
         flight.acknowledge(5, None, |segment| {
             rack.on_delivered(&segment, at(500), at(950));
         });
-        assert_eq!((rack.order, rack.rtt), (6, at(450)));
+        assert_eq!((rack.order, rack.rtt), (6, lasting(450)));
     }
 
     #[test]

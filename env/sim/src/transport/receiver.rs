@@ -8,7 +8,7 @@ use super::pool::{Pool, Reset};
 use super::ranges::RangeSet;
 use super::sack::{MAX_SACK_BLOCKS, SackBlocks};
 use crate::engine::telemetry::RecordsHandle;
-use crate::units::Time;
+use crate::units::Instant;
 
 pub(crate) use go_back_n::Reply;
 use ns3::Reports;
@@ -17,7 +17,7 @@ use ns3::Reports;
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Answer {
     /// Time at which the segment was sent.
-    pub(crate) stamp: Time,
+    pub(crate) stamp: Instant,
     /// True if the segment was a retransmission.
     pub(crate) retransmission: bool,
     /// True if a switch marked the segment.
@@ -53,7 +53,7 @@ pub(crate) struct Receiver {
     rdma: bool,
     /// Timestamp to echo: of the SYN, of the first pending segment, or by ns-3's rule. RDMA: time at which
     /// the last negative acknowledgement left; zero if none has asked for the next segment.
-    stamp: Time,
+    stamp: Instant,
     reassembly: Option<Box<Reassembly>>,
 }
 
@@ -78,7 +78,7 @@ struct Delay {
     retransmission: bool,
     marked: bool,
     /// Latest time at which it is sent; zero if no timer is set.
-    due: Time,
+    due: Instant,
 }
 
 impl Reset for Reassembly {
@@ -95,7 +95,7 @@ impl Reset for Reassembly {
 impl Reassembly {
     /// Returns true if a new value would behave the same from now on.
     fn is_as_new(&self) -> bool {
-        let waits = self.delay.pending > 0 || self.delay.due > Time::ZERO;
+        let waits = self.delay.pending > 0 || self.delay.due > Instant::ZERO;
         self.held.is_empty() && !waits && !self.ns3.has_marks()
     }
 
@@ -236,7 +236,7 @@ impl Receiver {
     }
 
     /// Returns the timestamp that ns-3 echoes: that of the last in-order segment, or of the SYN.
-    pub(crate) fn echo(&mut self, stamp: Time, in_order: bool) -> Time {
+    pub(crate) fn echo(&mut self, stamp: Instant, in_order: bool) -> Instant {
         if in_order {
             self.stamp = stamp;
         }
@@ -278,12 +278,12 @@ impl Receiver {
     }
 
     /// Returns the latest time at which the delayed acknowledgement is sent; zero if no timer is set.
-    pub(crate) fn due(&self) -> Time {
+    pub(crate) fn due(&self) -> Instant {
         self.delay().due
     }
 
     /// Sets [`due`](Receiver::due).
-    pub(crate) fn set_due(&mut self, due: Time, pool: &mut Pool<Reassembly>) {
+    pub(crate) fn set_due(&mut self, due: Instant, pool: &mut Pool<Reassembly>) {
         let mut reassembly = self.take_reassembly(pool);
         reassembly.delay.due = due;
         self.keep_or_give_back(reassembly, pool);

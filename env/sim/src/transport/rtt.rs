@@ -1,7 +1,7 @@
 //! Round-trip estimation and the retransmission timeout (RFC 6298).
 
 use super::Settings;
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Smoothed round-trip time, its variation and the back-off, in picoseconds. Packed, so that it
 /// adds no padding to the sender.
@@ -15,15 +15,15 @@ pub(crate) struct RttEstimator {
 }
 
 /// RFC 6298 §2: the clock granularity G bounds the variation term from below.
-pub(super) const GRANULARITY: Time = Time::from_us(1);
+pub(super) const GRANULARITY: Duration = Duration::from_us(1);
 
 /// Maximum number of doublings; RFC 6298 §5.5 allows a bound. 2^10 times 200 ms is longer than any run.
 const MAX_BACKOFF: u8 = 10;
 
 impl RttEstimator {
     /// Maximum timeout: 53 days, four times as long as a simulation, so that any instant of it plus this
-    /// timeout fits into a `Time`.
-    const LONGEST: Time = Time(u64::MAX >> 2);
+    /// timeout fits into an `Instant`.
+    const LONGEST: Duration = Duration(u64::MAX >> 2);
 
     pub(crate) fn new(settings: &Settings) -> RttEstimator {
         RttEstimator {
@@ -36,7 +36,7 @@ impl RttEstimator {
 
     /// Takes a measurement (RFC 6298 §2.2 and §2.3); not one of a retransmitted segment (§3).
     #[inline]
-    pub(crate) fn sample(&mut self, rtt: Time) {
+    pub(crate) fn sample(&mut self, rtt: Duration) {
         if self.sampled {
             let deviation = self.smoothed.abs_diff(rtt.0);
             self.variation = self.variation - self.variation / 4 + deviation / 4;
@@ -62,8 +62,8 @@ impl RttEstimator {
 
     /// Takes a measurement like ns-3: timestamps are whole milliseconds, a difference of zero counts as a
     /// microsecond, and the gains are shifts of whole nanoseconds.
-    pub(crate) fn sample_in_ms(&mut self, sent: Time, now: Time) {
-        let ms = |time: Time| time.as_ns() / 1_000_000;
+    pub(crate) fn sample_in_ms(&mut self, sent: Instant, now: Instant) {
+        let ms = |time: Instant| time.as_ns() / 1_000_000;
         let rtt = (ms(now).saturating_sub(ms(sent)) * 1_000_000).max(1_000);
         if self.sampled {
             // The division by 1,000 leaves room for the shifts and for a sign.
@@ -84,21 +84,21 @@ impl RttEstimator {
 
     /// Returns the smoothed round-trip time; the initial one before the first measurement.
     #[inline]
-    pub(crate) fn smoothed(&self) -> Time {
-        Time(self.smoothed)
+    pub(crate) fn smoothed(&self) -> Duration {
+        Duration(self.smoothed)
     }
 
     /// Returns the smoothed round-trip time, if any was measured.
-    pub(crate) fn measured(&self) -> Option<Time> {
+    pub(crate) fn measured(&self) -> Option<Duration> {
         self.sampled.then_some(self.smoothed())
     }
 
     /// Returns the retransmission timeout, including back-off (RFC 6298 §2).
     #[inline]
-    pub(crate) fn timeout(&self, settings: &Settings) -> Time {
+    pub(crate) fn timeout(&self, settings: &Settings) -> Duration {
         let estimate = self.smoothed + (4 * self.variation).max(settings.least_variation.0);
         let longest = RttEstimator::LONGEST.0 >> self.backoff;
-        Time(estimate.max(settings.min_rto.0).min(longest) << self.backoff)
+        Duration(estimate.max(settings.min_rto.0).min(longest) << self.backoff)
     }
 
     /// Doubles the timeout after an expiry (RFC 6298 §5.5).
@@ -132,11 +132,11 @@ mod tests {
     fn gains_of_an_eighth_and_a_quarter() {
         let settings = settings(1);
         let mut rtt = RttEstimator::new(&settings);
-        rtt.sample(Time::from_us(800));
-        assert_eq!(rtt.timeout(&settings), Time::from_us(800 + 4 * 400));
-        rtt.sample(Time::from_us(1600));
+        rtt.sample(Duration::from_us(800));
+        assert_eq!(rtt.timeout(&settings), Duration::from_us(800 + 4 * 400));
+        rtt.sample(Duration::from_us(1600));
         // SRTT = 900, RTTVAR = 3/4·400 + 1/4·800 = 500.
-        assert_eq!(rtt.timeout(&settings), Time::from_us(900 + 4 * 500));
+        assert_eq!(rtt.timeout(&settings), Duration::from_us(900 + 4 * 500));
     }
 
     #[test]
@@ -145,8 +145,8 @@ mod tests {
         let mut rtt = RttEstimator::new(&settings);
         rtt.back_off();
         rtt.back_off();
-        assert_eq!(rtt.timeout(&settings), Time::from_ms(800));
+        assert_eq!(rtt.timeout(&settings), Duration::from_ms(800));
         rtt.reset_backoff();
-        assert_eq!(rtt.timeout(&settings), Time::from_ms(200));
+        assert_eq!(rtt.timeout(&settings), Duration::from_ms(200));
     }
 }

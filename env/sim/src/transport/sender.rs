@@ -15,7 +15,7 @@ use super::rtt::RttEstimator;
 use super::scoreboard::Outstanding;
 use super::{Acked, Congestion, CongestionControl, OwnControl, PathRecords, Settings, Window};
 use crate::transport::sack::SackBlocks;
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 pub(crate) use loss_recovery::LossRecovery;
 
@@ -35,7 +35,7 @@ pub(crate) struct Ack<'a> {
     /// SACK blocks: out-of-order segments that the receiver holds.
     pub(crate) blocks: Option<&'a SackBlocks>,
     /// Echoed timestamp: time at which the acknowledged segment was sent.
-    pub(crate) stamp: Time,
+    pub(crate) stamp: Instant,
     /// True if that segment was a retransmission.
     pub(crate) retransmission: bool,
     /// True if the acknowledgement echoes an ECN mark (RFC 3168 §6.1).
@@ -43,7 +43,7 @@ pub(crate) struct Ack<'a> {
     /// True if the acknowledgement itself was marked; only ns-3 marks acknowledgements.
     pub(crate) congested: bool,
     /// Time of arrival.
-    pub(crate) now: Time,
+    pub(crate) now: Instant,
     /// Telemetry records that switches have written into the acknowledged segment, if any.
     pub(crate) path: Option<&'a PathRecords>,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Sender {
     rtt: RttEstimator,
     last_payload: u16,
     segments: u32,
-    deadline: Time,
+    deadline: Instant,
     congestion: Congestion,
     recovery: Option<Box<LossRecovery>>,
 }
@@ -93,7 +93,7 @@ impl Sender {
             rtt: RttEstimator::new(settings),
             last_payload: u16::try_from(last_payload).expect("segments have less than 64 KiB"),
             segments: u32::try_from(segments).expect("flows with more segments are refused"),
-            deadline: Time::MAX,
+            deadline: Instant::MAX,
             congestion,
             recovery: None,
         }
@@ -105,14 +105,14 @@ impl Sender {
         self.window = self.congestion.initial_window(settings);
     }
 
-    /// Returns when the next timer of the flow expires; [`Time::MAX`] while all are off.
+    /// Returns when the next timer of the flow expires; [`Instant::MAX`] while all are off.
     #[inline]
-    pub(crate) fn deadline(&self) -> Time {
+    pub(crate) fn deadline(&self) -> Instant {
         self.deadline
     }
 
     /// Returns the current retransmission timeout, including back-off (RFC 6298 §2).
-    pub(crate) fn retransmission_timeout(&self, settings: &Settings) -> Time {
+    pub(crate) fn retransmission_timeout(&self, settings: &Settings) -> Duration {
         if self.is_rdma() {
             return settings.rdma_rto;
         }
@@ -121,7 +121,7 @@ impl Sender {
 
     /// Returns the segment to send now, if the window and the pacer allow one.
     #[inline]
-    pub(crate) fn emit(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+    pub(crate) fn emit(&mut self, now: Instant, settings: &Settings) -> Option<Segment> {
         if settings.paced {
             return self.emit_paced(now, settings);
         }
@@ -129,7 +129,7 @@ impl Sender {
     }
 
     #[inline]
-    fn emit_in_window(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+    fn emit_in_window(&mut self, now: Instant, settings: &Settings) -> Option<Segment> {
         if self.recovery.is_some() {
             self.emit_in_recovery(now, settings)
         } else {
@@ -138,7 +138,7 @@ impl Sender {
     }
 
     #[cold]
-    fn emit_paced(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+    fn emit_paced(&mut self, now: Instant, settings: &Settings) -> Option<Segment> {
         if self.is_rdma() {
             return self.emit_in_sequence(now, settings);
         }
@@ -154,7 +154,11 @@ impl Sender {
     }
 
     /// Returns the delay of the pacing timer to set now; `None` if the sender needs none.
-    pub(crate) fn take_pacing_timer(&mut self, now: Time, settings: &Settings) -> Option<Time> {
+    pub(crate) fn take_pacing_timer(
+        &mut self,
+        now: Instant,
+        settings: &Settings,
+    ) -> Option<Duration> {
         if self.is_rdma() {
             return self.take_rate_timer(now, settings);
         }
@@ -162,7 +166,7 @@ impl Sender {
     }
 
     #[inline]
-    fn emit_new(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+    fn emit_new(&mut self, now: Instant, settings: &Settings) -> Option<Segment> {
         let index = self.sent.next;
         if index == self.segments {
             return None;
@@ -182,8 +186,8 @@ impl Sender {
     }
 
     #[inline]
-    fn start_timer(&mut self, now: Time, settings: &Settings) {
-        if self.deadline == Time::MAX {
+    fn start_timer(&mut self, now: Instant, settings: &Settings) {
+        if self.deadline == Instant::MAX {
             self.deadline = now + self.rtt.timeout(settings);
         }
     }
@@ -265,7 +269,7 @@ impl Sender {
         if advanced > 0 && !keeps_timer {
             self.rtt.reset_backoff();
             self.deadline = if self.sent.count() == 0 {
-                Time::MAX
+                Instant::MAX
             } else {
                 ack.now + self.rtt.timeout(settings)
             };

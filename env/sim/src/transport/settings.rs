@@ -5,7 +5,7 @@ use crate::scenario::{
     EcnCapable, HyStartRule, LosslessRules, MAX_WINDOW, Recovery, Scenario, TcpRules,
     TransportKind, TransportVariant, Unscheduled,
 };
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Rate};
 
 /// Transport settings that all flows of a simulation share.
 #[derive(Clone, Copy, Debug)]
@@ -17,17 +17,17 @@ pub struct Settings {
     /// Largest congestion window, bytes.
     pub window_cap: u32,
     /// Minimum retransmission timeout.
-    pub min_rto: Time,
+    pub min_rto: Duration,
     /// Minimum of the variation term in the retransmission timeout: the clock's granularity (RFC 6298
     /// §2), or `min_rto` as in Linux.
-    pub least_variation: Time,
+    pub least_variation: Duration,
     /// Time added to the timers of RACK-TLP, which are coarser than round trips.
-    pub timer_slack: Time,
+    pub timer_slack: Duration,
     /// Round-trip time assumed before the first measurement.
-    pub initial_rtt: Time,
+    pub initial_rtt: Duration,
     /// Retransmission timeout of data if the SYN was sent again and nothing was measured (RFC 6298
     /// §5.7).
-    pub fallback_rto: Time,
+    pub fallback_rto: Duration,
     /// Number of SYN retransmissions from which the initial window is one segment.
     pub syn_retransmissions: u8,
     /// True if packets carry timestamps, which tell a SYN from the one before it.
@@ -43,7 +43,7 @@ pub struct Settings {
     /// Rate of a host's line.
     pub line_rate: Rate,
     /// Round-trip time through the empty network, which hosts know from the scenario.
-    pub base_rtt: Time,
+    pub base_rtt: Duration,
     /// Bytes on the wire on top of the payload.
     pub header_bytes: u32,
     /// Number of flows that share a host's line, as the additive increase of a rate assumes.
@@ -66,7 +66,7 @@ pub struct Settings {
     /// that arrived out of order.
     pub quick_acks: u32,
     /// Maximum delay of an acknowledgement.
-    pub ack_delay: Time,
+    pub ack_delay: Duration,
     /// True if switches may mark only the data of DCTCP.
     pub marks_dctcp_only: bool,
     /// Payload bytes after which the packets of a sender are scheduled; `None` if they are scheduled from the
@@ -80,14 +80,14 @@ pub struct Settings {
     /// True if some flows use RDMA.
     pub rdma: bool,
     /// Maximum time that an RDMA sender waits for an acknowledgement.
-    pub rdma_rto: Time,
+    pub rdma_rto: Duration,
     /// True if an RDMA receiver acknowledges packets that it has already.
     pub answers_duplicates: bool,
 }
 
 /// Maximum delay of an acknowledgement: Linux's minimum (`TCP_DELACK_MIN`), well below the half
 /// second that RFC 5681 §4.2 allows.
-const ACK_DELAY: Time = Time::from_ms(40);
+const ACK_DELAY: Duration = Duration::from_ms(40);
 
 /// Payload bytes of a TCP flow that are unscheduled in the ns-3 code of Reverie.
 const UNSCHEDULED_BYTES: u32 = 100_000;
@@ -97,7 +97,7 @@ const UNSCHEDULED_OFFSET: u32 = 54_000;
 
 /// Retransmission timeout after a SYN that was sent again (RFC 6298 §5.7), and its ratio to the first timeout
 /// of a SYN (§2.1). The ratio also applies if the first timeout is shorter than the RFC's.
-const FALLBACK_RTO: Time = Time::from_ms(3_000);
+const FALLBACK_RTO: Duration = Duration::from_ms(3_000);
 pub(super) const FALLBACK_FACTOR: u64 = 3;
 
 /// Returns the largest initial window of RFC 5681 (§3.1), segments.
@@ -110,7 +110,7 @@ fn rfc_5681_window(mss: u32) -> u32 {
 }
 
 /// Two ticks of a clock of 1 kHz, which Linux adds to its timers (`TCP_TIMEOUT_MIN`).
-const TIMER_SLACK: Time = Time::from_ms(2);
+const TIMER_SLACK: Duration = Duration::from_ms(2);
 
 impl Settings {
     /// Returns the settings of a valid scenario.
@@ -119,12 +119,11 @@ impl Settings {
             0 => MAX_WINDOW,
             bytes => u32::try_from(bytes).map_or(MAX_WINDOW, |bytes| bytes.min(MAX_WINDOW)),
         };
-        let min_rto = Time::from_us(scenario.tcp.min_rto_us);
+        let min_rto = Duration::from_us(scenario.tcp.min_rto_us);
         let stack = scenario.stack();
         let [transport, incast_transport, second_transport] = scenario.transports();
         let linux_rules =
             stack.recovery == Recovery::Rack && scenario.tcp.tcp_rules == TcpRules::Linux;
-        let syn_timeout = scenario.syn_timeout().0;
         Settings {
             mss: scenario.packets.mss,
             initial_window: scenario.tcp.init_cwnd,
@@ -135,9 +134,9 @@ impl Settings {
                 _ => rtt::GRANULARITY,
             },
             // Proportional to minRTO, 2 of 200 ms, if that is less than Linux's.
-            timer_slack: TIMER_SLACK.min(Time(min_rto.0 / 100)),
-            initial_rtt: Time::from_us(scenario.tcp.initial_rtt_us),
-            fallback_rto: FALLBACK_RTO.min(Time(syn_timeout.saturating_mul(FALLBACK_FACTOR))),
+            timer_slack: TIMER_SLACK.min(min_rto / 100),
+            initial_rtt: Duration::from_us(scenario.tcp.initial_rtt_us),
+            fallback_rto: FALLBACK_RTO.min(scenario.syn_timeout().saturating_mul(FALLBACK_FACTOR)),
             // RFC 6928, whose window is larger, requires more than one (§2), as Linux does.
             syn_retransmissions: match scenario.tcp.init_cwnd
                 <= rfc_5681_window(scenario.packets.mss)
@@ -163,7 +162,7 @@ impl Settings {
             delayed_ack: stack.delayed_ack,
             quick_acks: stack.quick_acks,
             // With a delay as long as the timeout, every lone segment would time out.
-            ack_delay: ACK_DELAY.min(Time(min_rto.0 / 2)),
+            ack_delay: ACK_DELAY.min(min_rto / 2),
             marks_dctcp_only: scenario.marking.capable == EcnCapable::Dctcp,
             unscheduled_bytes: match scenario.tcp.unscheduled {
                 Unscheduled::FirstRtt => None,
@@ -179,7 +178,7 @@ impl Settings {
                 .iter()
                 .any(|kind| kind.sets_rate() || kind.is_rdma()),
             rdma: scenario.has_rdma(),
-            rdma_rto: Time::from_us(scenario.rdma.rto_us),
+            rdma_rto: Duration::from_us(scenario.rdma.rto_us),
             answers_duplicates: scenario.lossless.rules == LosslessRules::Paper,
         }
     }

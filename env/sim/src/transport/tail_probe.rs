@@ -3,7 +3,7 @@
 
 use super::Settings;
 use super::settings::FALLBACK_FACTOR;
-use crate::units::Time;
+use crate::units::Duration;
 
 /// The probe of a flow that is in flight, at most one.
 #[derive(Clone, Copy, Default, Debug)]
@@ -30,19 +30,19 @@ pub(crate) enum Verdict {
 /// plus the resolution of the timer. Before the first measurement, it is the first timeout of a SYN (one
 /// second in the RFC), but not less than the retransmission timeout at that time.
 pub(crate) fn probe_timeout(
-    smoothed_rtt: Option<Time>,
+    smoothed_rtt: Option<Duration>,
     outstanding: u32,
     settings: &Settings,
-) -> Time {
+) -> Duration {
     let Some(rtt) = smoothed_rtt else {
-        let first = Time(settings.fallback_rto.0 / FALLBACK_FACTOR);
+        let first = settings.fallback_rto / FALLBACK_FACTOR;
         return first.max(settings.initial_rtt + settings.min_rto);
     };
     let delay = match outstanding {
         1 if settings.delayed_ack > 1 => settings.ack_delay.max(settings.timer_slack),
         _ => settings.timer_slack,
     };
-    Time(rtt.0.saturating_mul(2).saturating_add(delay.0))
+    rtt.saturating_mul(2).saturating_add(delay)
 }
 
 impl TailProbe {
@@ -104,21 +104,21 @@ mod tests {
     fn two_round_trips_and_the_delay_of_an_acknowledgement() {
         let each = settings("recovery=rack");
         let delayed = settings("recovery=rack delayed_ack=2");
-        let rtt = Some(Time::from_us(300));
+        let rtt = Some(Duration::from_us(300));
         let timeouts = |settings| [1, 2].map(|count| probe_timeout(rtt, count, settings));
-        assert_eq!(timeouts(&each), [Time::from_us(2_600); 2]);
+        assert_eq!(timeouts(&each), [Duration::from_us(2_600); 2]);
         let [one, two] = timeouts(&delayed);
-        assert_eq!(one, Time::from_us(40_600));
-        assert_eq!(two, Time::from_us(2_600));
+        assert_eq!(one, Duration::from_us(40_600));
+        assert_eq!(two, Duration::from_us(2_600));
         // The resolution is a hundredth of minRTO, the delay half of minRTO.
         let short = settings("recovery=rack delayed_ack=2 min_rto_us=10000");
         let [one, two] = timeouts(&short);
-        assert_eq!(one, Time::from_us(5_600));
-        assert_eq!(two, Time::from_us(700));
+        assert_eq!(one, Duration::from_us(5_600));
+        assert_eq!(two, Duration::from_us(700));
         // Without a measurement, the probe timeout is at least the retransmission timeout.
-        assert_eq!(probe_timeout(None, 2, &each), Time::from_us(200_200));
+        assert_eq!(probe_timeout(None, 2, &each), Duration::from_us(200_200));
         let slow = settings("recovery=rack syn_timeout_us=1000000");
-        assert_eq!(probe_timeout(None, 2, &slow), Time::from_ms(1_000));
+        assert_eq!(probe_timeout(None, 2, &slow), Duration::from_ms(1_000));
     }
 
     #[test]

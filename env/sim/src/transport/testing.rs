@@ -1,7 +1,7 @@
 //! Helpers for tests: acknowledgements and a congestion control.
 
 use super::{Acked, CongestionControl, Pacer, Settings, Window};
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Instant, Rate};
 
 /// A congestion control that always paces at 100 Mbit/s; its window never limits the flow.
 #[derive(Clone, Debug)]
@@ -37,10 +37,10 @@ pub(super) fn acked(segments: u32) -> Acked<'static> {
         segments,
         una: segments,
         next: segments + 100,
-        now: Time::ZERO,
+        now: Instant::ZERO,
         rtt: None,
-        elapsed: Time::ZERO,
-        smoothed_rtt: Time::ZERO,
+        elapsed: Duration::ZERO,
+        smoothed_rtt: Duration::ZERO,
         marked: false,
         path: None,
     }

@@ -3,7 +3,7 @@
 //! 3708).
 
 use super::Window;
-use crate::units::Time;
+use crate::units::Instant;
 
 /// State that is needed to undo the last reduction.
 #[derive(Clone, Copy, Default, Debug)]
@@ -11,7 +11,7 @@ pub(crate) struct Undo {
     /// The window before the reduction; `None` if there is nothing to undo.
     before: Option<Window>,
     /// Time at which the first retransmission left.
-    first: Option<Time>,
+    first: Option<Instant>,
     /// Number of retransmissions that the receiver has not reported as duplicates.
     unreported: u32,
 }
@@ -26,7 +26,7 @@ impl Undo {
     }
 
     /// Records a retransmission.
-    pub(crate) fn on_resend(&mut self, now: Time) {
+    pub(crate) fn on_resend(&mut self, now: Instant) {
         if self.before.is_some() {
             self.first.get_or_insert(now);
             self.unreported += 1;
@@ -46,7 +46,7 @@ impl Undo {
 
     /// Handles an acknowledgement of new data that echoes `echo`. If the acknowledged segment left before the
     /// first retransmission, the first segment had not been lost: returns the window before the reduction.
-    pub(crate) fn on_advance(&mut self, echo: Time) -> Option<Window> {
+    pub(crate) fn on_advance(&mut self, echo: Instant) -> Option<Window> {
         match self.first {
             Some(first) if echo < first => self.take(),
             _ => None,
@@ -67,8 +67,8 @@ mod tests {
         ssthresh: 20_000,
     };
 
-    fn at(us: u64) -> Time {
-        Time::from_us(us)
+    fn at(us: u64) -> Instant {
+        Instant::from_us(us)
     }
 
     #[test]

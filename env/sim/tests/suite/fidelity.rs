@@ -8,7 +8,7 @@ mod run;
 mod simulation;
 
 use bufgym_sim::network::LeafSpine;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 use cases::{COMPETING, COMPETING_IN_FABRIC, Case, ISOLATED, ISOLATED_IN_FABRIC, List, Network};
 use run::Run;
 
@@ -158,8 +158,15 @@ fn one_leaf_with_the_events_of_a_fabric_equals_ns3() {
         let ns3 = reference::run(case).unwrap();
         assert_eq!(outcome.records.len(), 800);
         for (ours, ns3) in outcome.records.iter().zip(&ns3.flows) {
-            assert_eq!(ours.established.map(Time::as_ns), Some(ns3.established_ns));
-            assert_eq!(ours.finish.map(Time::as_ns), Some(ns3.finish_ns), "{case}");
+            assert_eq!(
+                ours.established.map(Instant::as_ns),
+                Some(ns3.established_ns)
+            );
+            assert_eq!(
+                ours.finish.map(Instant::as_ns),
+                Some(ns3.finish_ns),
+                "{case}"
+            );
         }
         assert_eq!(outcome.summary.drops, ns3.drops, "{case}");
     }

@@ -10,7 +10,7 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::Switch;
 use bufgym_sim::switch::policy::ControlledThreshold;
 use bufgym_sim::traffic::Trace;
-use bufgym_sim::units::{Rate, Time};
+use bufgym_sim::units::{Duration, Instant, Rate};
 use bufgym_util::convert::single;
 
 /// One switch under control.
@@ -22,7 +22,7 @@ pub(super) struct Agent {
     pub(super) scale: FeatureScale,
     /// -Φ at the last decision by port, in units of the reward.
     pub(super) owed: Vec<f64>,
-    pub(super) last_decision: Time,
+    pub(super) last_decision: Instant,
     pub(super) decisions: u64,
     /// α by port, decided and perhaps not yet in force.
     pub(super) pending: Vec<u8>,
@@ -30,7 +30,7 @@ pub(super) struct Agent {
     pub(super) pending_second: Vec<u8>,
     /// Total time for which the ports had paused their neighbours at the last step of the observation; empty where that
     /// is not observed.
-    paused: Vec<Time>,
+    paused: Vec<Duration>,
     /// Number of the current alarms; others are out of date.
     pub(super) alarm: u32,
 }
@@ -53,11 +53,11 @@ impl Agent {
             reward_scale: RewardScale::new(scenario, at, trace, options)?,
             scale: FeatureScale::new(at, &rates),
             owed: vec![0.0; ports],
-            last_decision: Time::ZERO,
+            last_decision: Instant::ZERO,
             decisions: 0,
             pending: Vec::new(),
             pending_second: Vec::new(),
-            paused: vec![Time::ZERO; paused],
+            paused: vec![Duration::ZERO; paused],
             alarm: 0,
         })
     }
@@ -70,8 +70,8 @@ impl Agent {
     pub(super) fn observe(
         &mut self,
         switch: &Switch<ControlledThreshold>,
-        now: Time,
-        switch_now: Time,
+        now: Instant,
+        switch_now: Instant,
     ) {
         let (buffer, policy) = (switch.buffer(), switch.policy());
         let since = now - self.last_decision;
@@ -177,7 +177,7 @@ impl FeatureScale {
             privileged: Scale {
                 buffer: at.network.buffer_bytes as f64,
                 packet: at.full_packet_bytes() as f64,
-                drain: Time::from_secs_f64(
+                drain: Duration::from_secs_f64(
                     8.0 * at.network.buffer_bytes as f64 / at.network.rate_bps as f64,
                 ),
                 min_rto_s: at.tcp.min_rto_us as f64 * 1e-6,

@@ -7,7 +7,7 @@ use bufgym_sim::network::{ExternalSwitch, OneSwitch, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::{ControlledThreshold, TriggerCause};
 use bufgym_sim::traffic::Trace;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 
 /// The switch that [`ExternalControl`] decides for.
 pub type ControlledSwitch = ExternalSwitch<ControlledThreshold>;
@@ -20,8 +20,8 @@ pub type ControlledSwitch = ExternalSwitch<ControlledThreshold>;
 pub struct ExternalControl {
     agent: Agent,
     actions: ActionSet,
-    max_interval: Time,
-    min_interval: Time,
+    max_interval: Duration,
+    min_interval: Duration,
     action: Vec<f32>,
     intervals_ps: Vec<u64>,
 }
@@ -51,8 +51,8 @@ impl ExternalControl {
         let control = ExternalControl {
             agent: Agent::new(scenario, scenario, rates, trace, options)?,
             actions,
-            max_interval: Time::from_us(scenario.control.max_interval_us),
-            min_interval: Time::from_us(scenario.control.min_interval_us),
+            max_interval: Duration::from_us(scenario.control.max_interval_us),
+            min_interval: Duration::from_us(scenario.control.min_interval_us),
             action: vec![0.0; ports * actions.outputs()],
             intervals_ps: Vec::new(),
         };
@@ -61,12 +61,12 @@ impl ExternalControl {
 
     /// Returns true if a trigger has fired, or if the longest interval between decisions has passed. A trigger within
     /// the shortest interval is kept until that interval is over.
-    pub fn is_due(&self, switch: &ControlledSwitch, now: Time) -> bool {
+    pub fn is_due(&self, switch: &ControlledSwitch, now: Instant) -> bool {
         let since = now.saturating_since(self.agent.last_decision);
         if self.agent.decisions > 0 && since < self.min_interval {
             return false;
         }
-        let late = self.max_interval > Time::ZERO && since >= self.max_interval;
+        let late = self.max_interval > Duration::ZERO && since >= self.max_interval;
         switch.switch().policy().fired().is_some() || late
     }
 
@@ -77,7 +77,7 @@ impl ExternalControl {
     pub fn decide(
         &mut self,
         switch: &mut ControlledSwitch,
-        now: Time,
+        now: Instant,
         controller: &mut dyn Controller,
     ) -> Result<(), SimError> {
         if switch.switch().policy().fired().is_none() {

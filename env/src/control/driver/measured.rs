@@ -12,7 +12,7 @@ use bufgym_sim::network::{Observer, OneSwitch, SwitchId};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::{ControlledThreshold, PortVolumes, TriggerCause};
 use bufgym_sim::switch::{SharedBuffer, Switch};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 
 /// Measurements of a switch whose decision is due.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +133,7 @@ impl<T: ControlTopology, O: Observer> ControlEnv<T, O> {
         (agent.pending, agent.pending_second) = (levels, early);
     }
 
-    pub(super) fn record(&mut self, note: impl FnOnce(&mut EventLines, &SharedBuffer, Time)) {
+    pub(super) fn record(&mut self, note: impl FnOnce(&mut EventLines, &SharedBuffer, Instant)) {
         let now = self.simulator.now();
         let (switch, (_, (_, record))) = self.simulator.switch_and_observer(SWITCH);
         if let Some(lines) = record.lines_mut() {

@@ -6,7 +6,7 @@ use crate::control::meter::PortTotals;
 use bufgym_sim::network::{SimError, isolated_port};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Duration;
 use bufgym_util::convert::single;
 
 /// Reward of one interval between two decisions.
@@ -23,7 +23,7 @@ pub struct IntervalReward {
     /// the interval, because the agent influences how often decisions are due.
     pub entropy_weight: f32,
     /// Length Δt of the interval.
-    pub elapsed: Time,
+    pub elapsed: Duration,
 }
 
 impl IntervalReward {
@@ -54,7 +54,7 @@ pub(super) struct RewardScale {
     /// Total pause time if all ports pause for Δt_ref, seconds.
     paused_s: f64,
     /// Total time for which every port had paused its neighbour at its last charge.
-    charged: Vec<Time>,
+    charged: Vec<Duration>,
     fairness: Option<Fairness>,
 }
 
@@ -97,7 +97,7 @@ impl RewardScale {
             beta,
             queue_area: at.network.buffer_bytes as f64 * options.reference_interval_s,
             paused_s: f64::from(at.network.ports) * options.reference_interval_s,
-            charged: vec![Time::ZERO; at.port_count()],
+            charged: vec![Duration::ZERO; at.port_count()],
             fairness,
         })
     }
@@ -121,7 +121,7 @@ impl RewardScale {
     /// that time in total.
     pub(super) fn charge_pauses(
         &mut self,
-        paused: impl Fn(usize) -> Time,
+        paused: impl Fn(usize) -> Duration,
         reward: &mut IntervalReward,
     ) {
         let price = self.objective.paused / self.paused_s;
@@ -180,7 +180,7 @@ fn isolated_flow_times(scenario: &Scenario, trace: &Trace) -> Result<Vec<f64>, S
     let flow_time = |port| {
         let records = isolated_port(scenario, trace, port)?;
         let fcts = records.iter().filter_map(|record| record.fct);
-        Ok(fcts.map(Time::as_secs_f64).sum())
+        Ok(fcts.map(Duration::as_secs_f64).sum())
     };
     (0..scenario.port_count()).map(flow_time).collect()
 }

@@ -9,7 +9,7 @@ use crate::control::{ALPHAS, cell_centre};
 use bufgym_sim::network::{IngressSampling, LeafSpine, Observer, OneSwitch, Outcome, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Duration;
 
 /// Decides α from the measurements of the switch.
 pub trait Controller {
@@ -73,7 +73,7 @@ pub struct RunOptions {
     /// Trigger and reward.
     pub control: ControlOptions,
     /// Interval of the timeline, if one is to be recorded.
-    pub timeline: Option<Time>,
+    pub timeline: Option<Duration>,
     /// True if every lost packet is recorded.
     pub drops: bool,
     /// Sampling of lossless ingress queues, if any.

@@ -78,7 +78,7 @@ fn queue_management_stands_behind_the_control() {
     assert_ne!(by_control, by_policy(&PolicySpec::baseline()));
 }
 
-fn run(scenario: &Scenario, options: &ControlOptions, seed: u64) -> (ControlEnv, f64, Time) {
+fn run(scenario: &Scenario, options: &ControlOptions, seed: u64) -> (ControlEnv, f64, Instant) {
     let trace = generate(scenario, seed);
     let mut env = ControlEnv::new(scenario, &trace, options).unwrap();
     let (mut total, mut first) = (0.0, None);
@@ -93,7 +93,7 @@ fn run(scenario: &Scenario, options: &ControlOptions, seed: u64) -> (ControlEnv,
         first.get_or_insert(env.simulator().now());
         env.act(&[-0.375; 16]);
     }
-    (env, total, first.unwrap_or(Time::ZERO))
+    (env, total, first.unwrap_or(Instant::ZERO))
 }
 
 /// Almost undiscounted, the rewards of an episode add up to minus the active time of all flows
@@ -117,7 +117,7 @@ fn undiscounted_rewards_add_up_to_the_active_time() {
                     .saturating_since(record.spec.start.max(first)),
             )
         })
-        .map(Time::as_secs_f64)
+        .map(Duration::as_secs_f64)
         .sum();
     let scale = RewardScale::new(&scenario, &scenario, &Trace::default(), &options).unwrap();
     let expected = -active * scale.flow_time_price();
@@ -158,7 +158,7 @@ fn a_late_decision_takes_effect_late_and_no_trigger_fires_before() {
     env.act(&[0.9; 16]);
     assert_eq!(env.simulator().policy().indices(), [2; 16]);
     assert_eq!(env.advance(), StopReason::Decision);
-    assert!(env.simulator().now() >= decided + Time::from_us(400));
+    assert!(env.simulator().now() >= decided + Duration::from_us(400));
     assert_eq!(env.simulator().policy().indices(), [7; 16]);
 }
 
@@ -175,7 +175,7 @@ fn the_longest_interval_is_kept() {
         outcome
             .trigger_intervals_ps
             .iter()
-            .all(|&ps| ps <= Time::from_us(300).as_ps())
+            .all(|&ps| ps <= Duration::from_us(300).as_ps())
     );
     assert!(outcome.summary.completed == 60);
 }
@@ -184,7 +184,7 @@ fn the_longest_interval_is_kept() {
 /// trigger at once. The observation includes everything that the ports have counted in the meantime.
 #[test]
 fn the_shortest_interval_is_kept_and_a_trigger_in_it_waits() {
-    let interval = Time::from_us(2_000);
+    let interval = Duration::from_us(2_000);
     let scenario = small().with(|scenario| {
         scenario.control.min_interval_us = 2_000;
     });
@@ -238,7 +238,7 @@ fn the_shortest_interval_goes_with_the_longest_and_with_a_latency() {
         let outcome = run_controlled(&scenario, &trace, &mut controller, &options).unwrap();
         let intervals = &outcome.trigger_intervals_ps;
         assert!(intervals.len() > 20, "{}", intervals.len());
-        let exact = Time::from_us(700).as_ps();
+        let exact = Duration::from_us(700).as_ps();
         assert!(intervals.iter().all(|&ps| ps == exact), "{intervals:?}");
         assert_eq!(outcome.summary.completed, 60);
     }
@@ -256,7 +256,7 @@ fn a_limit_of_decisions_truncates() {
         env.act(&[0.0; 16]);
     }
     assert_eq!(env.advance(), StopReason::Truncated);
-    assert!(env.reward().elapsed > Time::ZERO);
+    assert!(env.reward().elapsed > Duration::ZERO);
 }
 
 #[test]

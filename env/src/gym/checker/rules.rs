@@ -5,7 +5,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::CheckOptions;
 use super::subject::{Several, Subject};
 use crate::gym::{EnvError, MultiAgentEnv, Space, Turn};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Duration;
 use bufgym_util::rng::stream;
 
 /// Result of a check: what is wrong.
@@ -328,7 +328,7 @@ fn no_interval<E: Subject>(env: &E, agent: usize, place: &str) -> Outcome {
         format!("the port rewards {parts:?}")
     } else if info.discount != 1.0 {
         format!("the discount {}, not 1,", info.discount)
-    } else if info.elapsed != Time::ZERO {
+    } else if info.elapsed != Duration::ZERO {
         format!("a duration of {} ps", info.elapsed.as_ps())
     } else {
         return Ok(());
@@ -536,8 +536,8 @@ pub fn check_intervals<E: MultiAgentEnv>(
     }
     let env = &player.env;
     let last = |agent| env.info(agent).elapsed;
-    let mut before_end: Vec<Time> = (0..env.agents()).map(last).collect();
-    let mut later = Time::ZERO;
+    let mut before_end: Vec<Duration> = (0..env.agents()).map(last).collect();
+    let mut later = Duration::ZERO;
     for (number, (agent, elapsed)) in turns.into_iter().enumerate().rev() {
         let at = before_end[agent];
         if at < later {

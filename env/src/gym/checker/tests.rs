@@ -6,7 +6,7 @@ use crate::gym::testing::{Alone, Privileged, Relay};
 use crate::gym::{BoxSpace, BufferEnvOptions, EnvError, EnvSnapshot, EpisodeStats, Info};
 use crate::gym::{NetworkEnv, ResetOptions, Space, Turn};
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Duration;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Broken rule.
@@ -113,14 +113,14 @@ impl Broken {
             Fault::ComponentsMissing => agent.info.port_rewards.clear(),
             Fault::StatsEarly => self.relay.stats = Some(EpisodeStats::default()),
             Fault::WrongClock if at == 0 => {
-                agent.info.elapsed = Time::from_ps(agent.info.elapsed.as_ps() / 8);
+                agent.info.elapsed = agent.info.elapsed / 8;
             }
             Fault::ToldInAnothersTurn => {
                 let other = (at + 1) % self.relay.agents.len();
                 self.relay.agents[other].observation[1] += 1.0;
             }
             Fault::FirstTurnWithDuration if agent.info.discount == 1.0 => {
-                agent.info.elapsed = Time::from_ms(self.calls % 2);
+                agent.info.elapsed = Duration::from_ms(self.calls % 2);
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use bufgym_sim::network::{
 };
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PfcInterval;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use bufgym_util::convert::{floor_u64, index};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -102,13 +102,13 @@ fn place_of(paused: &PfcInterval) -> Place {
 /// A time window from begin to end.
 #[derive(Clone, Copy)]
 struct Window {
-    from: Time,
-    to: Time,
+    from: Instant,
+    to: Instant,
 }
 
 impl Window {
     /// Returns the part of a pause in the window; `None` if the pause lies outside.
-    fn clip(self, paused: &PfcInterval) -> Option<(Time, Time)> {
+    fn clip(self, paused: &PfcInterval) -> Option<(Instant, Instant)> {
         let from = paused.from.max(self.from);
         let to = paused.to.unwrap_or(self.to).min(self.to);
         (from < to).then_some((from, to))
@@ -116,16 +116,16 @@ impl Window {
 
     /// Returns the window of a length in which the pauses together last longest; the middle one of the first
     /// run of equal ones.
-    fn of_most(pauses: &[PfcInterval], length: Time) -> Window {
-        let step = Time((length.0 / STEPS as u64).max(1));
-        let step_of = |t: Time| index(t.0 / step.0);
+    fn of_most(pauses: &[PfcInterval], length: Duration) -> Window {
+        let step = (length / STEPS as u64).max(Duration(1));
+        let step_of = |t: Instant| index(t.0 / step.0);
         let end = |paused: &PfcInterval| paused.to.unwrap_or(paused.from);
-        let last = pauses.iter().map(end).max().unwrap_or(Time::ZERO);
+        let last = pauses.iter().map(end).max().unwrap_or(Instant::ZERO);
         let mut paused_in = vec![0u128; step_of(last) + 1];
         for paused in pauses {
             let steps = step_of(paused.from)..=step_of(end(paused));
             for (at, sum) in steps.clone().zip(&mut paused_in[steps]) {
-                let begins = Time(at as u64 * step.0);
+                let begins = Instant::ZERO + step * at as u64;
                 let within = Window {
                     from: begins,
                     to: begins + step,
@@ -140,7 +140,7 @@ impl Window {
         let first = sums.iter().position(|sum| *sum == most).unwrap_or(0);
         let equal = sums[first..].iter().take_while(|sum| **sum == most);
         let middle = first + equal.count() / 2;
-        let from = Time(middle as u64 * step.0);
+        let from = Instant::ZERO + step * middle as u64;
         Window {
             from,
             to: from + length,
@@ -157,7 +157,7 @@ pub(super) fn of(
     let scenario = &config.scenario;
     let drain =
         8.0 * scenario.network.buffer_bytes as f64 / scenario.network.rate_bps.max(1) as f64;
-    let length = Time::from_secs_f64(DRAINS * drain).max(Time(SAMPLES));
+    let length = Duration::from_secs_f64(DRAINS * drain).max(Duration(SAMPLES));
     let window = Window::of_most(pauses, length);
     let (places, others) = longest(pauses, window);
     let policies: Result<Vec<PolicyExcerpt>, EvalError> = config
@@ -232,7 +232,7 @@ fn of_policy(
     let sampling = IngressSampling {
         from: window.from,
         to: window.to,
-        interval: Time(((window.to - window.from).0 / SAMPLES).max(1)),
+        interval: ((window.to - window.from) / SAMPLES).max(Duration(1)),
     };
     let recording = Recording {
         ingress: Some(sampling),
@@ -264,7 +264,7 @@ fn series(rows: &[IngressRow], place: Place, sampling: IngressSampling) -> Ingre
     let mut series = IngressSeries::default();
     let mut state = None;
     for step in 0..SAMPLES {
-        let t = sampling.from + Time(step * sampling.interval.0);
+        let t = sampling.from + sampling.interval * step;
         while let Some(row) = own.next_if(|row| row.t <= t) {
             state = Some(row.queue);
         }
@@ -290,8 +290,8 @@ mod tests {
             switch: SwitchId(0),
             port,
             priority: 3,
-            from: Time(from),
-            to: to.map(Time),
+            from: Instant(from),
+            to: to.map(Instant),
         }
     }
 
@@ -302,8 +302,8 @@ mod tests {
             paused(0, 50_000, Some(52_000)),
             paused(1, 51_000, Some(52_000)),
         ];
-        let window = Window::of_most(&pauses, Time(3_200));
-        assert!(window.from <= Time(50_000) && window.to >= Time(52_000));
+        let window = Window::of_most(&pauses, Duration(3_200));
+        assert!(window.from <= Instant(50_000) && window.to >= Instant(52_000));
         assert_eq!((window.to - window.from).0, 3_200);
         assert_eq!(
             longest(&pauses, window),
@@ -312,8 +312,8 @@ mod tests {
         let first = longest(
             &pauses,
             Window {
-                from: Time(0),
-                to: Time(900),
+                from: Instant(0),
+                to: Instant(900),
             },
         );
         assert_eq!(first.0, [(SwitchId(0), 0, 3)]);
@@ -322,8 +322,8 @@ mod tests {
     #[test]
     fn pauses_are_cut_at_the_ends() {
         let window = Window {
-            from: Time(100),
-            to: Time(200),
+            from: Instant(100),
+            to: Instant(200),
         };
         let clip = |from, to| window.clip(&paused(0, from, to)).map(|(a, b)| (a.0, b.0));
         assert_eq!(clip(50, Some(150)), Some((100, 150)));

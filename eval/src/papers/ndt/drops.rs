@@ -374,7 +374,7 @@ impl Results {
 #[cfg(test)]
 mod tests {
     use bufgym_sim::switch::{Loss, SwitchId};
-    use bufgym_sim::units::Time;
+    use bufgym_sim::units::Instant;
 
     use super::*;
     use crate::papers::ndt::setting::tests::context;
@@ -382,7 +382,7 @@ mod tests {
 
     fn row(queue: u64, occupancy: u64) -> DropRow {
         DropRow {
-            t: Time::ZERO,
+            t: Instant::ZERO,
             switch: SwitchId(0),
             port: 0,
             queue_bytes: queue,

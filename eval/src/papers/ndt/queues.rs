@@ -5,7 +5,7 @@ mod states;
 use bufgym_sim::network::{Outcome, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::NdtFigure;
@@ -34,15 +34,15 @@ pub(crate) const PRESET: &str = "ndt-4to2-incast";
 const RULES: [&str; 2] = ["cs", "dt"];
 
 /// Interval of the samples.
-const SAMPLING: Time = Time::from_us(100);
+const SAMPLING: Duration = Duration::from_us(100);
 /// Width of the paper's bars.
-const BAR: Time = Time::from_us(100_000);
+const BAR: Duration = Duration::from_us(100_000);
 /// Width of the bars of the enlarged excerpt.
-const FINE: Time = Time::from_us(2_000);
+const FINE: Duration = Duration::from_us(2_000);
 /// Largest number of bars.
 const BARS: usize = 60;
 /// Time that the excerpt shows before its first burst.
-const LEAD: Time = Time::from_us(30_000);
+const LEAD: Duration = Duration::from_us(30_000);
 
 /// Variants, because the paper gives only the pattern: sizes and distances of the bursts are assumed.
 pub const VARIANTS: [Variant; 3] = [
@@ -152,10 +152,10 @@ fn ports_of(trace: &Trace) -> [u32; 2] {
 }
 
 /// Returns the starts of the bursts to each port.
-fn bursts_of(trace: &Trace, ports: [u32; 2]) -> [Vec<Time>; 2] {
+fn bursts_of(trace: &Trace, ports: [u32; 2]) -> [Vec<Instant>; 2] {
     ports.map(|port| {
         let own = trace.flows.iter().filter(|f| f.query >= 0 && f.dst == port);
-        let mut starts: Vec<Time> = own.map(|flow| flow.start).collect();
+        let mut starts: Vec<Instant> = own.map(|flow| flow.start).collect();
         starts.sort_unstable();
         starts.dedup();
         starts
@@ -164,13 +164,13 @@ fn bursts_of(trace: &Trace, ports: [u32; 2]) -> [Vec<Time>; 2] {
 
 /// Returns the start of the excerpt: before the two bursts to different ports that start nearest to each
 /// other.
-fn excerpt_start(bursts: &[Vec<Time>; 2]) -> Time {
+fn excerpt_start(bursts: &[Vec<Instant>; 2]) -> Instant {
     let pairs = bursts[0]
         .iter()
         .flat_map(|a| bursts[1].iter().map(move |b| (*a, *b)));
     let nearest = pairs.min_by_key(|(a, b)| (a.0.abs_diff(b.0), a.0.min(b.0)));
-    let first = nearest.map_or(Time::ZERO, |(a, b)| a.min(b));
-    Time(first.0.saturating_sub(LEAD.0))
+    let first = nearest.map_or(Instant::ZERO, |(a, b)| a.min(b));
+    first.saturating_sub(LEAD)
 }
 
 impl Quantity for Run {
@@ -197,19 +197,19 @@ impl Run {
     ) -> Run {
         let capacity = scenario.network.buffer_bytes;
         let ports = ports_of(&numbered.trace);
-        let end = Time::from_secs_f64(outcome.summary.simulated_s);
+        let end = Instant::from_secs_f64(outcome.summary.simulated_s);
         let states = States::of(&outcome.timeline, ports, end);
         let bursts = bursts_of(&numbered.trace, ports);
         let free = |occupancy: u64| 1.0 - occupancy as f64 / capacity as f64;
         let drops = outcome.drops.iter();
         let unused: f64 = drops.map(|drop| free(drop.occupancy_bytes)).sum();
         let first = numbered.index == 0;
-        let bars = |start: Time, width: Time| first.then(|| states.bars(start, width, BARS));
+        let bars = |start: Instant, width: Duration| first.then(|| states.bars(start, width, BARS));
         Run {
             starved: states.starved(capacity),
             unused: (unused, outcome.drops.len() as f64),
             alphas: (policy.network().is_some()).then(|| states.alphas(&bursts)),
-            bars: bars(Time::ZERO, BAR),
+            bars: bars(Instant::ZERO, BAR),
             fine: bars(excerpt_start(&bursts), FINE),
         }
     }

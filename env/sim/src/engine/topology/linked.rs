@@ -8,7 +8,7 @@ use crate::engine::clock::ClockOffset;
 use crate::engine::fabric::FabricEvents;
 use crate::engine::link::{LinkKind, Links};
 use crate::scenario::{NetworkLinks, Node, Scenario, Tier};
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Rate};
 
 /// Hosts and switches connected by links of their own rates and delays. Packets take shortest paths by the number of
 /// links; of equally short ones, a switch chooses as [`Routing`] says.
@@ -170,7 +170,7 @@ impl Topology for LinkedNetwork {
         self.routes.ports(switch).len()
     }
 
-    fn clock_offset(_propagation: Time) -> ClockOffset {
+    fn clock_offset(_propagation: Duration) -> ClockOffset {
         ClockOffset::default()
     }
 

@@ -8,7 +8,7 @@ use crate::engine::clock::ClockOffset;
 use crate::engine::fabric::FabricEvents;
 use crate::engine::link::{LinkKind, Links};
 use crate::scenario::{Scenario, Tier};
-use crate::units::Time;
+use crate::units::Duration;
 
 /// Like [`LeafSpine`], but a leaf shares its buffer with all spine ports that lead to it. Such a pool is a
 /// switch here, and spines have no buffers.
@@ -66,7 +66,7 @@ impl Topology for PooledLeafSpine {
         self.network.hosts_per_leaf + 2 * self.uplinks()
     }
 
-    fn clock_offset(propagation: Time) -> ClockOffset {
+    fn clock_offset(propagation: Duration) -> ClockOffset {
         LeafSpine::clock_offset(propagation)
     }
 

@@ -15,7 +15,7 @@ fn flow(id: u64, src: u32, dst: u32, start_ns: u64, size: u64) -> FlowSpec {
         id,
         src,
         dst,
-        start: Time::from_ns(start_ns),
+        start: Instant::from_ns(start_ns),
         size,
         kind: 0,
         query: -1,
@@ -70,7 +70,7 @@ fn isolated_flows_agree_with_ns3_to_the_nanosecond() {
         let trace = trace(vec![flow(0, 0, 1, 10_000_000, size)]);
         let outcome = simulator(&scenario, "dt", &trace).run();
         assert_eq!(
-            outcome.records[0].fct.map(Time::as_ns),
+            outcome.records[0].fct.map(Duration::as_ns),
             Some(expected),
             "{size} B"
         );
@@ -141,8 +141,8 @@ fn saturated_queues(policy: &str, n: u32) -> (Vec<f64>, Scenario) {
     // The first packet is lost after some 100 µs; the SACK that tells its sender waits behind a
     // queue of at least 100 kB, 0.8 ms.
     let (mut sums, mut samples) = (vec![0.0; n as usize], 0.0);
-    while simulator.step() && simulator.now() < Time::from_us(500) {
-        if simulator.now() > Time::from_us(300) {
+    while simulator.step() && simulator.now() < Instant::from_us(500) {
+        if simulator.now() > Instant::from_us(300) {
             samples += 1.0;
             for (port, sum) in sums.iter_mut().enumerate() {
                 *sum += simulator.buffer().queue(port) as f64;
@@ -186,7 +186,7 @@ fn static_threshold_fills_its_share_in_whole_packets() {
     let trace = saturate(2, 2_000, &mut scenario);
     let mut simulator = simulator(&scenario, "st", &trace);
     let mut largest = [0; 2];
-    while simulator.step() && simulator.now() < Time::from_us(500) {
+    while simulator.step() && simulator.now() < Instant::from_us(500) {
         for (port, queue) in largest.iter_mut().enumerate() {
             *queue = simulator.buffer().queue(port).max(*queue);
         }
@@ -350,7 +350,7 @@ proptest! {
             scenario.traffic.incast_degree = RangeU32::new(1, ports - 1);
         });
         let mut simulator = simulator(&scenario, policy, &trace);
-        let mut last = Time::ZERO;
+        let mut last = Instant::ZERO;
         while !simulator.finished() {
             prop_assert!(simulator.step(), "stuck at {}", simulator.now());
             prop_assert!(simulator.now() >= last);
@@ -382,7 +382,7 @@ fn a_paced_flow_takes_the_time_of_its_rate() {
     let packet = scenario
         .rate()
         .transmission_time(scenario.full_packet_bytes());
-    let last = Time((segments - 1) * gap.0 + 2 * packet.0 + 2 * scenario.propagation().0);
+    let last = gap * (segments - 1) + packet * 2 + scenario.propagation() * 2;
     assert_eq!(outcome.records[0].fct, Some(last));
     assert_eq!(outcome.summary.timeouts, 0);
 }
@@ -449,7 +449,7 @@ fn acknowledgements_bring_the_records_of_every_hop() {
             let reverse = (1..=3).map(|hop| (answered + hop * (ack + link), 54));
             let expected = forward.chain(reverse.filter(|_| on_acks));
             let expected: Vec<_> = expected
-                .map(|(at, bytes)| (Time(at), 0, sent_before * bytes, 10_000_000_000))
+                .map(|(at, bytes)| (Instant(at), 0, sent_before * bytes, 10_000_000_000))
                 .collect();
             let found: Vec<_> = paths[&sequence]
                 .hops()

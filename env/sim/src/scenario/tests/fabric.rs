@@ -26,7 +26,7 @@ fn the_presets_have_the_published_buffers() {
             "{name}"
         );
         assert_eq!(scenario.network.buffer_bytes, leaf, "{name}");
-        assert_eq!(scenario.base_rtt(), Time::from_us(rtt_us), "{name}");
+        assert_eq!(scenario.base_rtt(), Duration::from_us(rtt_us), "{name}");
         assert_eq!(scenario.oversubscription(), 4.0, "{name}");
     }
     let mut scenario = preset("abm-leafspine");
@@ -252,9 +252,9 @@ fn the_presets_have_the_published_traffic() {
         assert_eq!(scenario.demand.query_rate, 2.0);
         assert!(scenario.demand.preconnected && scenario.tcp.handshake);
         assert_eq!(scenario.traffic.slowdown_base, SlowdownBase::Pipeline);
-        let window = (Time::ZERO, Time::from_ms(3_000));
+        let window = (Instant::ZERO, Instant::from_ms(3_000));
         assert_eq!(scenario.window(), Some(window));
-        assert_eq!(scenario.end(), Some(Time::from_ms(14_000)));
+        assert_eq!(scenario.end(), Some(Instant::from_ms(14_000)));
     }
     assert_eq!(preset("ndt-16x1g").window(), None);
     assert_eq!(preset("ndt-16x1g").end(), None);

@@ -6,7 +6,7 @@ use bufgym_util::convert::floor_u64;
 use super::spec::{ACTION, AqmDefinition, marks};
 use super::{Advice, AnyDiscipline, Discipline, Leaving};
 use crate::switch::policy::{Deployment, Kind, ParameterInfo, PolicyInfo, Search};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     info: PolicyInfo {
@@ -38,14 +38,14 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
         if context.outside_buffer > 1 {
             return Err("drops at the head make no room; needs ecn_uncounted_packets=0".to_owned());
         }
-        let time = |name| arguments.microseconds(name).unwrap_or(Time::ZERO);
+        let time = |name| arguments.microseconds(name).unwrap_or(Duration::ZERO);
         let config = CoDelConfig {
             target: time("target_us"),
             interval: time("interval_us"),
             max_packet: context.packet_bytes,
             marks: marks(arguments),
         };
-        if config.interval == Time::ZERO {
+        if config.interval == Duration::ZERO {
             return Err("interval_us is below a picosecond".to_owned());
         }
         Ok(AnyDiscipline::CoDel(CoDel::new(config, context.queues)))
@@ -56,9 +56,9 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoDelConfig {
     /// Acceptable waiting time, TARGET.
-    pub target: Time,
+    pub target: Duration,
     /// Time for which the target has to be exceeded, INTERVAL.
-    pub interval: Time,
+    pub interval: Duration,
     /// MAXPACKET: a queue with no more bytes is never too long.
     pub max_packet: u64,
     /// True if packets that can be marked are marked instead of dropped.
@@ -79,8 +79,8 @@ enum Step {
 /// State of one queue, with the names of RFC 8289 §5.3.
 #[derive(Clone, Copy, Debug)]
 struct State {
-    first_above_time: Option<Time>,
-    drop_next: Time,
+    first_above_time: Option<Instant>,
+    drop_next: Instant,
     count: u32,
     lastcount: u32,
     dropping: bool,
@@ -99,7 +99,7 @@ impl CoDel {
     pub fn new(config: CoDelConfig, queues: usize) -> CoDel {
         let state = State {
             first_above_time: None,
-            drop_next: Time::ZERO,
+            drop_next: Instant::ZERO,
             count: 0,
             lastcount: 0,
             dropping: false,
@@ -118,15 +118,21 @@ impl CoDel {
 
 impl CoDelConfig {
     /// Returns `t + INTERVAL / sqrt(count)` (§5.6).
-    fn control_law(&self, t: Time, count: u32) -> Time {
+    fn control_law(&self, t: Instant, count: u32) -> Instant {
         let wait = self.interval.as_ps() as f64 / f64::from(count.max(1)).sqrt();
-        t.saturating_add(Time(floor_u64(wait)))
+        t.saturating_add(Duration(floor_u64(wait)))
     }
 }
 
 impl State {
     /// `dodequeue` (§5.4): returns true if the delay has been above the target for an interval.
-    fn ok_to_drop(&mut self, config: &CoDelConfig, waited: Time, behind: u64, now: Time) -> bool {
+    fn ok_to_drop(
+        &mut self,
+        config: &CoDelConfig,
+        waited: Duration,
+        behind: u64,
+        now: Instant,
+    ) -> bool {
         if waited < config.target || behind <= config.max_packet {
             self.first_above_time = None;
             return false;
@@ -142,7 +148,7 @@ impl State {
 
     /// `deque` (§5.5), one packet at a time: `ok` is that of the current packet. Returns true if this
     /// packet is dropped, so that the next one has to be tested.
-    fn next(&mut self, config: &CoDelConfig, ok: bool, now: Time) -> bool {
+    fn next(&mut self, config: &CoDelConfig, ok: bool, now: Instant) -> bool {
         match self.step {
             Step::First if self.dropping => {
                 self.dropping = ok;
@@ -169,7 +175,7 @@ impl State {
         }
     }
 
-    fn drop_if_due(&mut self, now: Time) -> bool {
+    fn drop_if_due(&mut self, now: Instant) -> bool {
         let due = self.dropping && now >= self.drop_next;
         if due {
             self.count = self.count.saturating_add(1);
@@ -179,11 +185,10 @@ impl State {
     }
 
     /// Enters the dropping state, with the previous drop rate if that was a short while ago.
-    fn enter(&mut self, config: &CoDelConfig, now: Time) {
+    fn enter(&mut self, config: &CoDelConfig, now: Instant) {
         self.dropping = true;
         let delta = self.count.saturating_sub(self.lastcount);
-        let recent =
-            now.saturating_since(self.drop_next) < Time(config.interval.as_ps().saturating_mul(16));
+        let recent = now.saturating_since(self.drop_next) < config.interval.saturating_mul(16);
         self.count = if delta > 1 && recent { delta } else { 1 };
         self.drop_next = config.control_law(now, self.count);
         self.lastcount = self.count;
@@ -210,7 +215,7 @@ impl Discipline for CoDel {
         Advice::Mark
     }
 
-    fn on_exhausted(&mut self, queue: usize, now: Time) {
+    fn on_exhausted(&mut self, queue: usize, now: Instant) {
         let config = self.config;
         let state = &mut self.queues[queue];
         state.first_above_time = None;
@@ -226,8 +231,8 @@ mod tests {
 
     fn codel(marks: bool) -> CoDel {
         let config = CoDelConfig {
-            target: Time(5 * MS),
-            interval: Time(100 * MS),
+            target: Duration(5 * MS),
+            interval: Duration(100 * MS),
             max_packet: 1_500,
             marks,
         };
@@ -238,10 +243,10 @@ mod tests {
         Leaving {
             queue: 0,
             flow: 0,
-            waited: Time(waited_ms * MS),
+            waited: Duration(waited_ms * MS),
             behind,
             markable: true,
-            now: Time(now_ms * MS),
+            now: Instant(now_ms * MS),
         }
     }
 
@@ -308,7 +313,7 @@ mod tests {
         let mut codel = codel(false);
         assert_eq!(drops(&mut codel, 110), [100]);
         assert_eq!(codel.on_leaving(leaving(200, 20, 60_000)), Advice::Drop);
-        codel.on_exhausted(0, Time(200 * MS));
+        codel.on_exhausted(0, Instant(200 * MS));
         assert!(!codel.queues[0].dropping && codel.queues[0].step == Step::First);
     }
 

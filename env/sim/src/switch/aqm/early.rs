@@ -36,7 +36,7 @@ use super::{Advice, AnyDiscipline, Arriving, Discipline, Leaving, drain_ps};
 use crate::switch::policy::{
     Bound, Deployment, Kind, Loss, PacketView, ParameterInfo, PolicyInfo, Search,
 };
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     info: PolicyInfo {
@@ -128,7 +128,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
         }
         let grace_us: Option<f64> = arguments.optional("grace_us");
         let drained = drain_ps(context.buffer_bytes, context.rate);
-        let grace = Time(floor_u64(if context.rack {
+        let grace = Duration(floor_u64(if context.rack {
             drained / 8.0
         } else {
             drained
@@ -149,7 +149,9 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
             }),
             gaps: EarlyGaps::of(finest).in_buffer(context.buffer_bytes),
             ports: vec![Spacing::new(gap.unwrap_or(DEFAULT_GAP)); ports],
-            losses: RecentLosses::new(grace_us.map_or(grace, |us| Time::from_secs_f64(us * 1e-6))),
+            losses: RecentLosses::new(
+                grace_us.map_or(grace, |us| Duration::from_secs_f64(us * 1e-6)),
+            ),
         }))
     },
 };
@@ -344,37 +346,37 @@ impl Waiting {
 #[derive(Clone, PartialEq, Debug)]
 struct RecentLosses {
     /// Time for which a loss counts.
-    grace: Time,
+    grace: Duration,
     /// Time of the first loss of a flow in its grace period.
-    first: FxHashMap<u32, Time>,
-    next_sweep: Time,
+    first: FxHashMap<u32, Instant>,
+    next_sweep: Instant,
 }
 
 impl RecentLosses {
-    fn new(grace: Time) -> RecentLosses {
+    fn new(grace: Duration) -> RecentLosses {
         RecentLosses {
             grace,
             first: FxHashMap::default(),
-            next_sweep: Time::ZERO,
+            next_sweep: Instant::ZERO,
         }
     }
 
-    fn counts(&self, first: Time, now: Time) -> bool {
+    fn counts(&self, first: Instant, now: Instant) -> bool {
         now.saturating_since(first) < self.grace
     }
 
     /// Returns true if the flow is in its grace period.
     #[inline]
-    fn spare(&self, flow: u32, now: Time) -> bool {
+    fn spare(&self, flow: u32, now: Instant) -> bool {
         let first = self.first.get(&flow);
         first.is_some_and(|&first| self.counts(first, now))
     }
 
     /// Notes a loss. A further loss in the grace period of the first does not extend it. O(1) on
     /// average: expired losses are removed once per grace period.
-    fn note(&mut self, flow: u32, now: Time) {
+    fn note(&mut self, flow: u32, now: Instant) {
         let grace = self.grace;
-        if grace == Time::ZERO {
+        if grace == Duration::ZERO {
             return;
         }
         if now >= self.next_sweep {
@@ -514,7 +516,7 @@ impl Discipline for EarlyDrop {
         }
     }
 
-    fn on_loss(&mut self, packet: PacketView, loss: Loss, now: Time) {
+    fn on_loss(&mut self, packet: PacketView, loss: Loss, now: Instant) {
         self.losses.note(packet.flow, now);
         if loss == Loss::PushedOut
             && let Some(waiting) = &mut self.waiting
@@ -541,7 +543,7 @@ mod tests {
             waiting: None,
             gaps: GAPS,
             ports: vec![Spacing::new(0); ports],
-            losses: RecentLosses::new(Time::from_ms(5)),
+            losses: RecentLosses::new(Duration::from_ms(5)),
         }
     }
 
@@ -553,7 +555,7 @@ mod tests {
             bytes: 1500,
             markable: false,
             spared: false,
-            now: Time::ZERO,
+            now: Instant::ZERO,
         }
     }
 
@@ -681,10 +683,10 @@ mod tests {
         let leaving = |flow| Leaving {
             queue: 0,
             flow,
-            waited: Time::ZERO,
+            waited: Duration::ZERO,
             behind: 0,
             markable: false,
-            now: Time::ZERO,
+            now: Instant::ZERO,
         };
         // A flow of which at most three packets wait loses nothing, however often a packet of it is
         // due.
@@ -762,13 +764,13 @@ mod tests {
         };
         assert_eq!(
             grace_ps("transport=newreno", "early"),
-            Time::from_ms(8).as_ps()
+            Duration::from_ms(8).as_ps()
         );
         for rack in ["recovery=rack", "transport=linux", "transport=linux-dctcp"] {
-            assert_eq!(grace_ps(rack, "early"), Time::from_ms(1).as_ps());
+            assert_eq!(grace_ps(rack, "early"), Duration::from_ms(1).as_ps());
             assert_eq!(
                 grace_ps(rack, "early:grace_us=5000"),
-                Time::from_ms(5).as_ps()
+                Duration::from_ms(5).as_ps()
             );
         }
     }
@@ -794,23 +796,23 @@ mod tests {
         let mut drops = |discipline: &mut EarlyDrop, flow, ms| {
             let packet = Arriving {
                 flow,
-                now: Time::from_ms(ms),
+                now: Instant::from_ms(ms),
                 ..arriving(0, 0)
             };
             let mut advice = || discipline.on_arrival(packet, &mut random);
             (0..100).filter(|_| advice() == Advice::Drop).count()
         };
         assert!(drops(&mut discipline, 7, 1) > 5);
-        discipline.on_loss(of_flow(7), Loss::Early, Time::from_ms(1));
+        discipline.on_loss(of_flow(7), Loss::Early, Instant::from_ms(1));
         // The second loss does not count, so the grace ends 5 ms after the first.
-        discipline.on_loss(of_flow(7), Loss::Early, Time::from_ms(3));
+        discipline.on_loss(of_flow(7), Loss::Early, Instant::from_ms(3));
         assert_eq!(drops(&mut discipline, 7, 5), 0);
         assert!(drops(&mut discipline, 8, 5) > 5);
         assert!(drops(&mut discipline, 7, 6) > 5);
-        discipline.on_loss(of_flow(7), Loss::Early, Time::from_ms(6));
+        discipline.on_loss(of_flow(7), Loss::Early, Instant::from_ms(6));
         assert_eq!(drops(&mut discipline, 7, 10), 0);
         // Expired losses are forgotten.
-        discipline.on_loss(of_flow(9), Loss::Early, Time::from_ms(100));
+        discipline.on_loss(of_flow(9), Loss::Early, Instant::from_ms(100));
         assert_eq!(discipline.losses.first.len(), 1);
     }
 }

@@ -10,7 +10,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::spec::{ACTION, AqmDefinition, SEED, marks};
 use super::{Advice, AnyDiscipline, Arriving, Discipline, drain_ps};
 use crate::switch::policy::{Deployment, Kind, ParameterInfo, PolicyInfo, Search};
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Instant, Rate};
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     info: PolicyInfo {
@@ -61,7 +61,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
         ],
     },
     build: |arguments, context| {
-        let time = |name| arguments.microseconds(name).unwrap_or(Time::ZERO);
+        let time = |name| arguments.microseconds(name).unwrap_or(Duration::ZERO);
         let config = PieConfig {
             target: time("target_us"),
             update: time("update_us"),
@@ -73,7 +73,7 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
             marks: marks(arguments),
         };
         // Missed updates are computed one by one.
-        if config.update < Time::from_us(1) {
+        if config.update < Duration::from_us(1) {
             return Err("update_us must be at least 1".to_owned());
         }
         Ok(AnyDiscipline::Pie(Pie::new(config, context.queues)))
@@ -84,15 +84,15 @@ pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PieConfig {
     /// Wanted delay (QDELAY_REF).
-    pub target: Time,
+    pub target: Duration,
     /// Time between updates (T_UPDATE).
-    pub update: Time,
+    pub update: Duration,
     /// Weight of the distance from the target, 1/s.
     pub alpha: f64,
     /// Weight of the change of the delay, 1/s.
     pub beta: f64,
     /// Longest burst that passes without drops (MAX_BURST).
-    pub burst: Time,
+    pub burst: Duration,
     /// Bytes of a full packet (MEAN_PKTSIZE).
     pub max_packet: u64,
     /// Line rate.
@@ -111,9 +111,9 @@ struct State {
     /// Delays at the last two updates, seconds.
     delay: f64,
     old_delay: f64,
-    burst_left: Time,
+    burst_left: Duration,
     /// Time of the next update.
-    next: Time,
+    next: Instant,
 }
 
 /// Proportional integral controller enhanced, with a state for each queue.
@@ -131,7 +131,7 @@ impl Pie {
             delay: 0.0,
             old_delay: 0.0,
             burst_left: config.burst,
-            next: config.update,
+            next: Instant::ZERO + config.update,
         };
         Pie {
             config,
@@ -182,17 +182,17 @@ impl State {
             p *= 0.98;
         }
         self.probability = p.clamp(0.0, 1.0);
-        self.burst_left = self.burst_left.saturating_since(config.update);
+        self.burst_left = self.burst_left.saturating_sub(config.update);
     }
 
     /// Makes the missed updates up to `now`; the queue has had this length since the last event.
-    fn catch_up(&mut self, config: &PieConfig, length: u64, now: Time) {
+    fn catch_up(&mut self, config: &PieConfig, length: u64, now: Instant) {
         while self.next <= now {
             if length == 0 && self.is_at_rest() {
-                let updates = (now.as_ps() - self.next.as_ps()) / config.update.as_ps() + 1;
-                let time = Time(config.update.as_ps().saturating_mul(updates));
+                let updates = (now - self.next).as_ps() / config.update.as_ps() + 1;
+                let time = config.update.saturating_mul(updates);
                 self.next = self.next.saturating_add(time);
-                self.burst_left = self.burst_left.saturating_since(time);
+                self.burst_left = self.burst_left.saturating_sub(time);
                 return;
             }
             self.update(config, length);
@@ -208,7 +208,7 @@ impl State {
 }
 
 impl Discipline for Pie {
-    fn on_change(&mut self, queue: usize, length: u64, now: Time) {
+    fn on_change(&mut self, queue: usize, length: u64, now: Instant) {
         self.queues[queue].catch_up(&self.config, length, now);
     }
 
@@ -216,7 +216,7 @@ impl Discipline for Pie {
         let config = &self.config;
         let state = &mut self.queues[packet.queue];
         let half = config.target.as_secs_f64() / 2.0;
-        let spared = state.burst_left > Time::ZERO || state.is_harmless(config, packet.length);
+        let spared = state.burst_left > Duration::ZERO || state.is_harmless(config, packet.length);
         let advice = if spared || rng::uniform(random) >= state.probability {
             Advice::Pass
         } else if config.marks && packet.markable && state.probability <= MOST_MARKED {
@@ -240,11 +240,11 @@ mod tests {
 
     fn pie() -> Pie {
         let config = PieConfig {
-            target: Time(15 * MS),
-            update: Time(15 * MS),
+            target: Duration(15 * MS),
+            update: Duration(15 * MS),
             alpha: 0.125,
             beta: 1.25,
-            burst: Time(150 * MS),
+            burst: Duration(150 * MS),
             max_packet: 1_500,
             rate: Rate(1_000_000_000),
             marks: false,
@@ -265,7 +265,7 @@ mod tests {
         let mut pie = pie();
         let mut expected = 0.04625 / 2_048.0;
         for update in 1..=8 {
-            pie.on_change(0, bytes(35), Time(15 * update * MS));
+            pie.on_change(0, bytes(35), Instant(15 * update * MS));
             assert!(
                 (pie.probability(0) - expected).abs() < 1e-15,
                 "update {update}"
@@ -282,12 +282,12 @@ mod tests {
     fn updates_that_nothing_happened_between_are_made_up_for() {
         let (mut often, mut once) = (pie(), pie());
         for update in 1..=40 {
-            often.on_change(0, bytes(35), Time(15 * update * MS));
+            often.on_change(0, bytes(35), Instant(15 * update * MS));
         }
-        once.on_change(0, bytes(35), Time(15 * 40 * MS));
+        once.on_change(0, bytes(35), Instant(15 * 40 * MS));
         assert_eq!(often.probability(0), once.probability(0));
         // After a long idle time the probability is zero, and the computation of a day is short.
-        once.on_change(0, 0, Time(86_400_000 * MS));
+        once.on_change(0, 0, Instant(86_400_000 * MS));
         assert_eq!(once.probability(0), 0.0);
     }
 
@@ -303,7 +303,7 @@ mod tests {
                 bytes: 1_500,
                 markable: true,
                 spared: false,
-                now: Time(now_ms * MS),
+                now: Instant(now_ms * MS),
             };
             pie.on_change(0, packet.length, packet.now);
             pie.on_arrival(packet, &mut random)
@@ -329,8 +329,8 @@ mod tests {
             probability: 1.0,
             delay: 1.0,
             old_delay: 1.0,
-            burst_left: Time::ZERO,
-            next: Time(u64::MAX),
+            burst_left: Duration::ZERO,
+            next: Instant(u64::MAX),
         };
         let packet = |length| Arriving {
             queue: 0,
@@ -339,7 +339,7 @@ mod tests {
             bytes: 1_500,
             markable: false,
             spared: false,
-            now: Time(1),
+            now: Instant(1),
         };
         assert_eq!(pie.on_arrival(packet(3_000), &mut random), Advice::Pass);
         assert_eq!(pie.on_arrival(packet(3_001), &mut random), Advice::Drop);

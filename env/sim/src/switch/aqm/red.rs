@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::spec::{ACTION, AqmDefinition, SEED, marks};
 use super::{Advice, AnyDiscipline, Arriving, Discipline};
 use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, PolicyInfo, Search};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 pub(super) static DEFINITION: AqmDefinition = AqmDefinition {
     info: PolicyInfo {
@@ -105,7 +105,7 @@ pub struct RedConfig {
     pub marks: bool,
     /// s, the transmission time of a typical packet: an idle queue averages as if one small packet in
     /// each such time had found it empty.
-    pub packet_time: Time,
+    pub packet_time: Duration,
 }
 
 impl RedConfig {
@@ -130,7 +130,7 @@ struct Average {
     /// Bytes.
     bytes: f64,
     /// Time since when the queue is empty.
-    idle_since: Option<Time>,
+    idle_since: Option<Instant>,
     /// Packets since the last drop, while the average is above `min_bytes`; -1 below.
     since_drop: i64,
 }
@@ -147,7 +147,7 @@ impl Red {
     pub fn new(config: RedConfig, queues: usize) -> Red {
         let empty = Average {
             bytes: 0.0,
-            idle_since: Some(Time::ZERO),
+            idle_since: Some(Instant::ZERO),
             since_drop: -1,
         };
         Red {
@@ -233,7 +233,7 @@ impl Discipline for Red {
         }
     }
 
-    fn on_empty(&mut self, queue: usize, now: Time) {
+    fn on_empty(&mut self, queue: usize, now: Instant) {
         self.queues[queue].idle_since = Some(now);
     }
 }
@@ -251,11 +251,11 @@ mod tests {
             gentle: true,
             uniform: false,
             marks: false,
-            packet_time: Time(100),
+            packet_time: Duration(100),
         }
     }
 
-    fn arriving(length: u64, now: Time) -> Arriving {
+    fn arriving(length: u64, now: Instant) -> Arriving {
         Arriving {
             queue: 0,
             flow: 0,
@@ -271,8 +271,9 @@ mod tests {
     fn share(config: RedConfig, length: u64, arrivals: u32) -> f64 {
         let mut red = Red::new(config, 1);
         let mut random = rng::stream(1, "red", 0);
-        let stopped = (0..arrivals)
-            .filter(|_| red.on_arrival(arriving(length, Time::ZERO), &mut random) != Advice::Pass);
+        let stopped = (0..arrivals).filter(|_| {
+            red.on_arrival(arriving(length, Instant::ZERO), &mut random) != Advice::Pass
+        });
         stopped.count() as f64 / f64::from(arrivals)
     }
 
@@ -322,7 +323,7 @@ mod tests {
         let mut distance = 0;
         for _ in 0..100_000 {
             distance += 1;
-            if red.on_arrival(arriving(2_000, Time::ZERO), &mut random) == Advice::Drop {
+            if red.on_arrival(arriving(2_000, Instant::ZERO), &mut random) == Advice::Drop {
                 distances.push(distance);
                 distance = 0;
             }
@@ -345,13 +346,13 @@ mod tests {
         };
         let mut red = Red::new(slow, 1);
         let mut random = rng::stream(1, "red", 0);
-        red.on_arrival(arriving(800, Time(0)), &mut random);
+        red.on_arrival(arriving(800, Instant(0)), &mut random);
         assert_eq!(red.average(0), 200.0);
-        red.on_arrival(arriving(800, Time(10)), &mut random);
+        red.on_arrival(arriving(800, Instant(10)), &mut random);
         assert_eq!(red.average(0), 350.0);
-        red.on_empty(0, Time(20));
+        red.on_empty(0, Instant(20));
         // After three packet times the average is 350 · 0.75³; the arrival then finds an empty queue.
-        red.on_arrival(arriving(0, Time(330)), &mut random);
+        red.on_arrival(arriving(0, Instant(330)), &mut random);
         assert!((red.average(0) - 350.0 * 0.421_875 * 0.75).abs() < 1e-9);
     }
 
@@ -368,7 +369,7 @@ mod tests {
             let packet = Arriving {
                 markable,
                 spared: false,
-                ..arriving(length, Time::ZERO)
+                ..arriving(length, Instant::ZERO)
             };
             red.on_arrival(packet, &mut random)
         };

@@ -3,7 +3,7 @@
 use super::{Ingress, Mmu, Sharing};
 use crate::switch::SharedBuffer;
 use crate::switch::policy::PacketView;
-use crate::units::Time;
+use crate::units::Instant;
 
 /// α of unscheduled packets in the published code.
 const ALPHA_UNSCHEDULED: f64 = 1_024.0;
@@ -33,7 +33,7 @@ impl Mmu {
         length: u64,
         pool_used: u64,
         unscheduled: bool,
-        now: Time,
+        now: Instant,
     ) -> f64 {
         let Mmu { limits, .. } = self;
         let sharing = self.thresholds.sharing;
@@ -69,7 +69,7 @@ impl Mmu {
         buffer: &SharedBuffer,
         port: usize,
         packet: PacketView,
-        now: Time,
+        now: Instant,
     ) -> Option<Charge> {
         let pool_used = buffer.occupancy() - self.headroom;
         let fits = buffer.occupancy() + packet.bytes <= self.limits.buffer;
@@ -87,7 +87,7 @@ impl Mmu {
         ingress: usize,
         pool_used: u64,
         packet: PacketView,
-        now: Time,
+        now: Instant,
     ) -> Option<Charge> {
         let bytes = packet.bytes;
         let Ingress { headroom, .. } = self.ingress[ingress];
@@ -123,7 +123,7 @@ impl Mmu {
         ingress: usize,
         pool_used: u64,
         packet: PacketView,
-        now: Time,
+        now: Instant,
     ) -> bool {
         let charged = if self.as_ns3 { packet.bytes } else { 0 };
         let (length, used) = (self.ingress[ingress].bytes, pool_used + charged);
@@ -142,7 +142,7 @@ impl Mmu {
         ingress: usize,
         pool_used: u64,
         packet: PacketView,
-        now: Time,
+        now: Instant,
     ) -> Option<Charge> {
         let bytes = packet.bytes;
         if pool_used + bytes > self.limits.pool {
@@ -177,7 +177,7 @@ impl Mmu {
     }
 
     /// Counts a packet that was stored, and asks for a pause if it is on headroom.
-    pub(super) fn charge(&mut self, port: usize, packet: PacketView, charge: Charge, now: Time) {
+    pub(super) fn charge(&mut self, port: usize, packet: PacketView, charge: Charge, now: Instant) {
         let class = usize::from(self.is_lossless(packet.queue));
         self.use_of_classes[class].settle(self.stored[class], now);
         self.stored[class] += packet.bytes;
@@ -199,7 +199,7 @@ impl Mmu {
         buffer: &SharedBuffer,
         port: usize,
         packet: PacketView,
-        now: Time,
+        now: Instant,
     ) {
         let lossless = self.is_lossless(packet.queue);
         let class = usize::from(lossless);
@@ -259,7 +259,7 @@ mod tests {
     //! The worked examples of the rules, computed manually, under both forms of the rules.
 
     use crate::switch::mmu::bench::{Bench, LOSSLESS, LOSSY, RULES, SONIC, reverie};
-    use crate::units::Time;
+    use crate::units::Instant;
 
     #[test]
     fn s1_a_lossless_queue_passes_its_threshold() {
@@ -375,7 +375,7 @@ mod tests {
             mmu.at_ingress.observe(place, length);
         }
         assert_eq!(mmu.at_ingress.congestion(LOSSLESS), 1.5);
-        let threshold = mmu.compute_threshold(false, LOSSLESS, 0, 30_000, false, Time::ZERO);
+        let threshold = mmu.compute_threshold(false, LOSSLESS, 0, 30_000, false, Instant::ZERO);
         assert_eq!(threshold, 20_000.0);
     }
 
@@ -388,7 +388,7 @@ mod tests {
         let slots = 40_000;
         let mut sums = [0.0; 2];
         for slot in 0..slots {
-            bench.now = Time::from_ns(335 * slot);
+            bench.now = Instant::from_ns(335 * slot);
             for _ in 0..2 {
                 if !bench.mmu().pauses(0, LOSSLESS) {
                     bench.arrive(0, LOSSLESS, 1_000);

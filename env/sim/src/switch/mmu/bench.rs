@@ -6,7 +6,7 @@ use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore, SizeClass
 use crate::scenario::Scenario;
 use crate::switch::policy::LosslessPolicy;
 use crate::switch::{Admission, Switch, SwitchId, SwitchSettings};
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Instant, Rate};
 
 pub(super) const RATE: Rate = Rate(25_000_000_000);
 
@@ -22,7 +22,7 @@ pub(super) struct Bench {
     pub(super) switch: Switch<LosslessPolicy>,
     pub(super) packets: PacketStore,
     pub(super) sending: [Option<PacketId>; 2],
-    pub(super) now: Time,
+    pub(super) now: Instant,
     pub(super) frames: Vec<PauseFrame>,
 }
 
@@ -60,7 +60,7 @@ impl Bench {
             alpha_egress: alphas[1],
         };
         let settings = SwitchSettings::new(&scenario, 2, scenario.network.buffer_bytes);
-        let clock_offset = ClockOffset::of(Time::ZERO);
+        let clock_offset = ClockOffset::of(Duration::ZERO);
         let policy = LosslessPolicy(thresholds);
         let mut switch = Switch::new(SwitchId(0), clock_offset, &settings, policy).unwrap();
         switch.enable_lossless(thresholds, &scenario, &[RATE; 2], 1);
@@ -68,7 +68,7 @@ impl Bench {
             switch,
             packets: PacketStore::default(),
             sending: [None; 2],
-            now: Time::ZERO,
+            now: Instant::ZERO,
             frames: Vec::new(),
         }
     }

@@ -5,7 +5,7 @@ use super::{Ingress, Mmu};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketQueue, PacketStore, PauseNote};
 use crate::engine::topology::SwitchId;
 use crate::switch::SharedBuffer;
-use crate::units::Time;
+use crate::units::Instant;
 
 /// A pause frame that a port is to send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,15 +28,15 @@ pub struct PfcInterval {
     /// The priority that was paused.
     pub priority: usize,
     /// Time at which the switch sent the pause frame.
-    pub from: Time,
+    pub from: Instant,
     /// Time at which the switch sent the frame that resumes; `None` if it did not.
-    pub to: Option<Time>,
+    pub to: Option<Instant>,
 }
 
 /// Pauses of neighbours.
 impl Mmu {
     /// Pauses the neighbour behind a queue that has begun to use headroom.
-    pub(super) fn pause_if_on_headroom(&mut self, place: usize, now: Time) {
+    pub(super) fn pause_if_on_headroom(&mut self, place: usize, now: Instant) {
         let ingress = &mut self.ingress[place];
         if ingress.headroom > 0 && ingress.pausing.is_none() {
             ingress.pausing = Some(now);
@@ -46,7 +46,7 @@ impl Mmu {
     }
 
     /// Resumes the paused neighbour of a queue that is short again.
-    pub(super) fn resume_if_short(&mut self, buffer: &SharedBuffer, place: usize, now: Time) {
+    pub(super) fn resume_if_short(&mut self, buffer: &SharedBuffer, place: usize, now: Instant) {
         let Ingress {
             bytes,
             headroom,
@@ -89,7 +89,7 @@ impl Mmu {
         });
     }
 
-    fn pfc_interval(&self, place: usize, from: Time, to: Option<Time>) -> PfcInterval {
+    fn pfc_interval(&self, place: usize, from: Instant, to: Option<Instant>) -> PfcInterval {
         PfcInterval {
             switch: self.id,
             port: place / self.priorities,
@@ -112,12 +112,12 @@ impl Mmu {
     }
 
     /// Returns the time at which the pause of a port and priority is to be repeated.
-    pub(crate) fn refresh(&self, port: usize, priority: usize) -> Time {
+    pub(crate) fn refresh(&self, port: usize, priority: usize) -> Instant {
         self.ingress[port * self.priorities + priority].refresh
     }
 
     /// Sets the time at which the pause of a port and priority is to be repeated.
-    pub(crate) fn set_refresh(&mut self, port: usize, priority: usize, at: Time) {
+    pub(crate) fn set_refresh(&mut self, port: usize, priority: usize, at: Instant) {
         self.ingress[port * self.priorities + priority].refresh = at;
     }
 
@@ -141,12 +141,18 @@ impl Mmu {
     }
 
     /// Returns the time since when the neighbour behind a port has paused a priority.
-    pub(crate) fn blocked_since(&self, port: usize, priority: usize) -> Option<Time> {
+    pub(crate) fn blocked_since(&self, port: usize, priority: usize) -> Option<Instant> {
         self.blocked[port * self.priorities + priority]
     }
 
     /// Records that the neighbour behind a port pauses a priority or resumes it. Idempotent.
-    pub(super) fn set_blocked(&mut self, port: usize, priority: usize, blocked: bool, now: Time) {
+    pub(super) fn set_blocked(
+        &mut self,
+        port: usize,
+        priority: usize,
+        blocked: bool,
+        now: Instant,
+    ) {
         let since = &mut self.blocked[port * self.priorities + priority];
         *since = match blocked {
             true => since.or(Some(now)),
@@ -155,7 +161,7 @@ impl Mmu {
     }
 
     /// Returns the time at which the pause by the neighbour behind a port ends by itself.
-    pub(crate) fn expiry(&mut self, port: usize, priority: usize) -> &mut Time {
+    pub(crate) fn expiry(&mut self, port: usize, priority: usize) -> &mut Instant {
         &mut self.expiries[port * self.priorities + priority]
     }
 }
@@ -203,7 +209,7 @@ mod tests {
     use super::*;
     use crate::scenario::Scenario;
     use crate::switch::mmu::bench::{Bench, LOSSLESS, LOSSY, RATE, RULES, SONIC};
-    use crate::units::Rate;
+    use crate::units::{Duration, Rate};
 
     #[test]
     fn s2_two_lossless_queues_alternate() {
@@ -256,8 +262,8 @@ mod tests {
     #[derive(Clone, Copy, Debug)]
     struct Neighbour {
         rate: Rate,
-        propagation: Time,
-        response: Time,
+        propagation: Duration,
+        response: Duration,
         packet: u16,
         /// Packet that the port has just begun to send when it is to send the frame; 0 for none.
         reverse: u16,
@@ -267,8 +273,8 @@ mod tests {
         /// 25 Gbit/s, 2 µs, 1,048 B.
         const OF_W1: Neighbour = Neighbour {
             rate: RATE,
-            propagation: Time::from_us(2),
-            response: Time::ZERO,
+            propagation: Duration::from_us(2),
+            response: Duration::ZERO,
             packet: 1_048,
             reverse: 0,
         };
@@ -278,10 +284,10 @@ mod tests {
         fn after_the_trigger(self, changes: &[&str]) -> (usize, u64, u64) {
             let mut bench = Bench::new(SONIC, changes);
             let packet = self.rate.transmission_time(u64::from(self.packet));
-            let mut stops: Option<Time> = None;
+            let mut stops: Option<Instant> = None;
             let mut after = 0;
             for number in 0u64.. {
-                let begins = Time(number * packet.0);
+                let begins = Instant(number * packet.0);
                 if stops.is_some_and(|stops| begins >= stops) {
                     break;
                 }
@@ -334,8 +340,8 @@ mod tests {
         ) {
             let mut neighbour = Neighbour {
                 rate: Rate(gbps * 1_000_000_000),
-                propagation: Time::from_ns(propagation),
-                response: Time::from_ns(response),
+                propagation: Duration::from_ns(propagation),
+                response: Duration::from_ns(response),
                 packet,
                 reverse: (reverse * f64::from(packet)) as u16,
             };

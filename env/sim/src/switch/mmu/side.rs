@@ -2,7 +2,7 @@
 //! congested queues, the drain rate of each, and filtered lengths.
 
 use crate::scenario::Congested;
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Instant, Rate};
 
 /// Length from which a queue counts fully as congested, bytes: 20 packets of 1,024 B.
 const CONGESTED: f64 = 20_480.0;
@@ -56,7 +56,7 @@ pub(super) struct Side {
     sums: Box<[u64]>,
     congested: Congested,
     /// Interval in which drained bytes are counted.
-    interval: Time,
+    interval: Duration,
     /// Rate of every port.
     rates: Box<[Rate]>,
 }
@@ -66,13 +66,13 @@ impl Side {
         rates: &[Rate],
         priorities: usize,
         congested: Congested,
-        interval: Time,
+        interval: Duration,
     ) -> Side {
         Side {
             queues: vec![QueueState::default(); rates.len() * priorities].into_boxed_slice(),
             sums: vec![0; priorities].into_boxed_slice(),
             congested,
-            interval: interval.max(Time(1)),
+            interval: interval.max(Duration(1)),
             rates: rates.into(),
         }
     }
@@ -134,7 +134,7 @@ impl Side {
     }
 
     /// Counts `bytes` bytes that have left the queue.
-    pub(super) fn drain(&mut self, queue: usize, bytes: u64, now: Time) {
+    pub(super) fn drain(&mut self, queue: usize, bytes: u64, now: Instant) {
         let interval = now.0 / self.interval.0;
         let drain = &mut self.queues[queue].drain;
         drain.settle(interval);
@@ -144,7 +144,7 @@ impl Side {
     /// Returns μ: the bytes that have left a queue of `length` bytes in the last whole interval, as a
     /// share of the capacity of its line. It is 1 for a short queue, and for one from which hardly
     /// anything has left, because it may be paused.
-    pub(super) fn drain_rate(&mut self, queue: usize, length: u64, now: Time) -> f64 {
+    pub(super) fn drain_rate(&mut self, queue: usize, length: u64, now: Instant) -> f64 {
         let interval = now.0 / self.interval.0;
         let rate = self.rates[queue / self.priorities()];
         let drain = &mut self.queues[queue].drain;
@@ -164,7 +164,7 @@ mod tests {
     const RATE: Rate = Rate(25_000_000_000);
 
     fn side(congested: Congested) -> Side {
-        Side::new(&[RATE; 3], 2, congested, Time::from_ns(17_280))
+        Side::new(&[RATE; 3], 2, congested, Duration::from_ns(17_280))
     }
 
     /// Half of one queue and all of another count; queues of the other priority do not.
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn queues_drain_at_a_share_of_their_line() {
         let mut side = side(Congested::Sum);
-        let at = |us| Time::from_us(us);
+        let at = |us| Instant::from_us(us);
         side.drain(0, 27_000, at(1));
         assert_eq!(side.drain_rate(0, 30_000, at(2)), 1.0, "nothing before");
         assert_eq!(side.drain_rate(0, 30_000, at(18)), 0.5);

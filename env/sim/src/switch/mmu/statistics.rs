@@ -5,7 +5,7 @@ use crate::engine::topology::SwitchId;
 use crate::switch::SharedBuffer;
 use crate::switch::buffer::percentile_of_share;
 use crate::switch::policy::PacketView;
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Use of a port's ingress by lossless packets.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -13,7 +13,7 @@ pub struct IngressUse {
     /// Bytes stored that came by the port.
     pub bytes: u64,
     /// Total time for which the port's queues have paused the neighbour behind it.
-    pub paused: Time,
+    pub paused: Duration,
 }
 
 /// Description of a lossless packet that was lost.
@@ -26,7 +26,7 @@ pub struct LosslessDrop {
     /// Priority of the packet.
     pub priority: usize,
     /// Time of the loss.
-    pub at: Time,
+    pub at: Instant,
 }
 
 /// A queue of lossless packets at the port by which they came.
@@ -58,12 +58,12 @@ pub(crate) struct MmuCounters {
     /// Ended pauses.
     pub(crate) log: Vec<PfcInterval>,
     /// Time of the last departure of a lossless packet.
-    pub(crate) last_lossless: Time,
+    pub(crate) last_lossless: Instant,
 }
 
 impl Mmu {
     /// Counts a lossless packet that was lost.
-    pub(super) fn count_loss(&mut self, port: usize, packet: PacketView, now: Time) {
+    pub(super) fn count_loss(&mut self, port: usize, packet: PacketView, now: Instant) {
         if !self.is_lossless(packet.queue) {
             return;
         }
@@ -79,13 +79,15 @@ impl Mmu {
 
     /// Returns the bytes in the lossless queues at the ingress of a port, headroom included, and how
     /// long they have paused their neighbour until `now`; every pause counts.
-    pub(super) fn ingress_at(&self, port: usize, now: Time) -> IngressUse {
+    pub(super) fn ingress_at(&self, port: usize, now: Instant) -> IngressUse {
         let queues = &self.ingress[port * self.priorities..(port + 1) * self.priorities];
         let own = queues.iter().enumerate();
         let own = own.filter(|(priority, _)| self.lossless.contains(*priority));
         own.fold(IngressUse::default(), |sum, (_, queue)| IngressUse {
             bytes: sum.bytes + queue.bytes,
-            paused: sum.paused + queue.paused + queue.pausing.map_or(Time::ZERO, |from| now - from),
+            paused: sum.paused
+                + queue.paused
+                + queue.pausing.map_or(Duration::ZERO, |from| now - from),
         })
     }
 
@@ -132,7 +134,7 @@ impl Mmu {
     }
 
     /// Restarts the counts at `now`.
-    pub(crate) fn count_from(&mut self, now: Time) {
+    pub(crate) fn count_from(&mut self, now: Instant) {
         for (used, stored) in self.use_of_classes.iter_mut().zip(self.stored) {
             used.settle(stored, now);
             used.restart(now);
@@ -140,7 +142,7 @@ impl Mmu {
     }
 
     /// Counts the use of the buffer up to `now`.
-    pub(crate) fn count_until(&mut self, now: Time) {
+    pub(crate) fn count_until(&mut self, now: Instant) {
         for (used, stored) in self.use_of_classes.iter_mut().zip(self.stored) {
             used.settle(stored, now);
         }
@@ -178,7 +180,7 @@ const BINS: usize = 512;
 #[derive(Clone, Debug)]
 pub(crate) struct ClassUse {
     scale: f64,
-    changed_at: Time,
+    changed_at: Instant,
     time_in_bin: Box<[u64]>,
     /// Largest use, bytes.
     largest: u64,
@@ -188,14 +190,14 @@ impl ClassUse {
     pub(super) fn new(capacity: u64) -> ClassUse {
         ClassUse {
             scale: BINS as f64 / capacity as f64,
-            changed_at: Time::ZERO,
+            changed_at: Instant::ZERO,
             time_in_bin: vec![0; BINS + 1].into_boxed_slice(),
             largest: 0,
         }
     }
 
     /// Adds the time since the last change, in which the class has used `bytes`.
-    pub(super) fn settle(&mut self, bytes: u64, now: Time) {
+    pub(super) fn settle(&mut self, bytes: u64, now: Instant) {
         self.largest = self.largest.max(bytes);
         let bin = bufgym_util::convert::floor_u64(bytes as f64 * self.scale);
         let bin = bufgym_util::convert::index(bin).min(BINS);
@@ -203,7 +205,7 @@ impl ClassUse {
         self.changed_at = now;
     }
 
-    fn restart(&mut self, now: Time) {
+    fn restart(&mut self, now: Instant) {
         self.time_in_bin.fill(0);
         self.changed_at = now;
         self.largest = 0;
@@ -247,7 +249,7 @@ mod tests {
                 let mut random = rng::stream(7, "test", number as u64);
                 let mut balance = [0i32; 2];
                 for step in 0..20_000 {
-                    bench.now = Time::from_ns(step * 300);
+                    bench.now = Instant::from_ns(step * 300);
                     let port = usize::from(rng::below(&mut random, 2) == 1);
                     let pauses = bench.mmu().pauses(port, LOSSLESS);
                     match rng::below(&mut random, 5) {
@@ -288,12 +290,12 @@ mod tests {
     fn what_classes_take_has_the_percentiles_of_occupancy() {
         let mut used = ClassUse::new(512);
         assert!(percentile([&used].into_iter(), 99.0).is_nan());
-        used.settle(0, Time(90));
-        used.settle(256, Time(100));
+        used.settle(0, Instant(90));
+        used.settle(256, Instant(100));
         assert_eq!(percentile([&used].into_iter(), 90.0), 0.0);
         assert_eq!(percentile([&used].into_iter(), 90.1), 0.5);
         let mut other = ClassUse::new(512);
-        other.settle(300, Time(1));
+        other.settle(300, Instant(1));
         assert_eq!(percentile([&used, &other].into_iter(), 99.0), 257.0 / 512.0);
         assert_eq!(
             percentile([&used, &other].into_iter(), 100.0),

@@ -7,7 +7,7 @@ use crate::switch::ecn::Marking;
 use crate::switch::{
     Admission, AdmissionControl, LOSSLESS, Loss, PacketView, Policy, Switch, SwitchObserver,
 };
-use crate::units::{Rate, Time};
+use crate::units::{Instant, Rate};
 
 /// Set-up and read access.
 impl<P: Policy> Switch<P> {
@@ -45,7 +45,7 @@ impl<P: Policy> Switch<P> {
     ///
     /// # Panics
     /// When there is no such port.
-    pub fn ingress_use(&self, port: usize, now: Time) -> IngressUse {
+    pub fn ingress_use(&self, port: usize, now: Instant) -> IngressUse {
         self.mmu()
             .map_or_else(IngressUse::default, |mmu| mmu.ingress_at(port, now))
     }
@@ -77,7 +77,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         ingress_port: usize,
         packet: PacketView,
-        now: Time,
+        now: Instant,
     ) -> Result<bool, Loss> {
         let AdmissionControl::Lossless(mmu) = &mut self.admission else {
             return Err(Loss::Refused);
@@ -140,7 +140,7 @@ impl<P: Policy> Switch<P> {
 impl<P: Policy> Switch<P> {
     /// Returns a port and priority that holds packets and has been paused since `then` or before. If
     /// lossless packets wait and none has left since then, returns the first one that was paused.
-    pub(crate) fn stuck_since(&self, then: Time) -> Option<(usize, usize)> {
+    pub(crate) fn stuck_since(&self, then: Instant) -> Option<(usize, usize)> {
         let mmu = self.mmu()?;
         let priorities = self.numbering.queues_per_port();
         let places = (0..self.queues.len()).map(|place| (place / priorities, place % priorities));
@@ -152,8 +152,8 @@ impl<P: Policy> Switch<P> {
         });
         let (since, place) = paused.min_by_key(|(since, _)| *since)?;
         let none_left =
-            mmu.stored()[1] > 0 && mmu.counters.last_lossless <= then && then > Time::ZERO;
-        (since <= then && then > Time::ZERO || none_left).then_some(place)
+            mmu.stored()[1] > 0 && mmu.counters.last_lossless <= then && then > Instant::ZERO;
+        (since <= then && then > Instant::ZERO || none_left).then_some(place)
     }
 
     /// Takes all packets from a queue, which count as lost.
@@ -162,7 +162,7 @@ impl<P: Policy> Switch<P> {
         packets: &PacketStore,
         port: usize,
         priority: usize,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) {
         let queue = port * self.numbering.queues_per_port() + priority;
@@ -195,7 +195,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         packets: &mut PacketStore,
         id: PacketId,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) -> Option<PacketId> {
         self.counters.forwarded += u64::from(packets[id].kind != PacketKind::Pause);
@@ -229,7 +229,7 @@ impl<P: Policy> Switch<P> {
         &mut self,
         packets: &mut PacketStore,
         frame: PauseFrame,
-        now: Time,
+        now: Instant,
         observer: &mut O,
     ) -> Option<PacketId> {
         let port = frame.port;

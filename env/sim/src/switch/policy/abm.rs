@@ -11,7 +11,7 @@ use super::{
     PolicyInfo, Search, Verdict, View,
 };
 use crate::scenario::Scenario;
-use crate::units::Time;
+use crate::units::Duration;
 
 pub use artefact::AbmNs3;
 use headroom::Headroom;
@@ -100,7 +100,7 @@ pub struct ActiveBufferConfig {
     /// Control factor of unscheduled packets; `None` treats them like the others.
     pub alpha_unscheduled: Option<f64>,
     /// Time between two updates of n_p and μ.
-    pub update: Time,
+    pub update: Duration,
     /// Part of the buffer that only unscheduled packets may use, bytes.
     pub headroom_bytes: u64,
 }
@@ -118,7 +118,7 @@ impl ActiveBufferConfig {
             return Ok(ActiveBufferConfig {
                 alphas,
                 alpha_unscheduled: None,
-                update: Time(scenario.base_rtt().0.saturating_mul(u64::from(rtts))),
+                update: scenario.base_rtt().saturating_mul(u64::from(rtts)),
                 headroom_bytes: 0,
             });
         }

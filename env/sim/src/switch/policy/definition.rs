@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::{AnyPolicy, Search};
 use crate::scenario::Scenario;
-use crate::units::Time;
+use crate::units::Duration;
 
 /// The kind of value that a parameter takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -191,9 +191,9 @@ impl<'a> Arguments<'a> {
 
     /// Returns the value of a parameter that is a time in microseconds; `None` if the derived default
     /// applies.
-    pub fn microseconds(&self, name: &str) -> Option<Time> {
+    pub fn microseconds(&self, name: &str) -> Option<Duration> {
         let us: f64 = self.optional(name)?;
-        Some(Time::from_secs_f64(us * 1e-6))
+        Some(Duration::from_secs_f64(us * 1e-6))
     }
 
     /// Returns numbers separated by `/`; `None` if the derived default applies.

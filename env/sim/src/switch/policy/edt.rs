@@ -12,7 +12,7 @@ use super::{
     PolicyInfo, Search, Verdict, View,
 };
 use crate::scenario::Scenario;
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Instant, Rate};
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {
@@ -81,9 +81,9 @@ pub struct EnhancedDynamicThresholdConfig {
     /// Net enqueues that reveal a burst (C2).
     pub burst_enqueues: u32,
     /// Time in the controlled state after which the counters restart (T1).
-    pub controlled_period: Time,
+    pub controlled_period: Duration,
     /// Longest stay in the uncontrolled state: the expected duration of a micro-burst (T2).
-    pub uncontrolled_period: Time,
+    pub uncontrolled_period: Duration,
 }
 
 /// Packet size with which the paper expresses the buffer in packets, bytes.
@@ -102,8 +102,8 @@ impl EnhancedDynamicThresholdConfig {
             alpha,
             underload_dequeues: Arguments::defaults(&DEFINITION.info).value("c1"),
             burst_enqueues: floor_u32(alpha * packets / spread).max(1),
-            controlled_period: Time::from_secs_f64(t2 * (1.0 + alpha * n) / spread),
-            uncontrolled_period: Time::from_secs_f64(t2),
+            controlled_period: Duration::from_secs_f64(t2 * (1.0 + alpha * n) / spread),
+            uncontrolled_period: Duration::from_secs_f64(t2),
         }
     }
 
@@ -133,7 +133,7 @@ struct PortState {
     dequeues: u32,
     enqueues: u32,
     /// Start of the timer: T1 in the controlled state, T2 in the uncontrolled state.
-    since: Time,
+    since: Instant,
 }
 
 /// The EDT state machine. Every port is controlled or uncontrolled.
@@ -146,7 +146,7 @@ pub struct EnhancedDynamicThreshold {
     ports: Vec<PortState>,
     uncontrolled: usize,
     /// No timer of an uncontrolled port expires before this time.
-    next_expiry: Time,
+    next_expiry: Instant,
 }
 
 impl EnhancedDynamicThreshold {
@@ -163,13 +163,13 @@ impl EnhancedDynamicThreshold {
             uncontrolled: false,
             dequeues: 0,
             enqueues: 0,
-            since: Time::ZERO,
+            since: Instant::ZERO,
         };
         EnhancedDynamicThreshold {
             ports: configs.iter().map(idle).collect(),
             configs,
             uncontrolled: 0,
-            next_expiry: Time::MAX,
+            next_expiry: Instant::MAX,
         }
     }
 
@@ -183,7 +183,7 @@ impl EnhancedDynamicThreshold {
     }
 
     #[inline]
-    fn expire_timers(&mut self, now: Time, port: usize) {
+    fn expire_timers(&mut self, now: Instant, port: usize) {
         if now >= self.next_expiry {
             self.expire_uncontrolled(now);
         }
@@ -198,7 +198,7 @@ impl EnhancedDynamicThreshold {
     }
 
     #[cold]
-    fn expire_uncontrolled(&mut self, now: Time) {
+    fn expire_uncontrolled(&mut self, now: Instant) {
         let expiry = |state: &PortState, config: &EnhancedDynamicThresholdConfig| {
             state.since.saturating_add(config.uncontrolled_period)
         };
@@ -214,10 +214,10 @@ impl EnhancedDynamicThreshold {
             .filter(|(state, _)| state.uncontrolled)
             .map(|(state, config)| expiry(state, config))
             .min()
-            .unwrap_or(Time::MAX);
+            .unwrap_or(Instant::MAX);
     }
 
-    fn control(&mut self, port: usize, now: Time) {
+    fn control(&mut self, port: usize, now: Instant) {
         let state = &mut self.ports[port];
         if state.uncontrolled {
             state.uncontrolled = false;
@@ -226,7 +226,7 @@ impl EnhancedDynamicThreshold {
         }
     }
 
-    fn release(&mut self, port: usize, now: Time) {
+    fn release(&mut self, port: usize, now: Instant) {
         let state = &mut self.ports[port];
         *state = PortState {
             uncontrolled: true,

@@ -9,7 +9,7 @@ use super::{
     PolicyInfo, Search, Verdict, View,
 };
 use crate::scenario::Scenario;
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {
@@ -65,7 +65,7 @@ pub struct FlowAwareConfig {
     /// Wire bytes from which a flow is long.
     pub short_bytes: u64,
     /// Idle time after which the bytes of a flow are counted from zero again.
-    pub idle: Time,
+    pub idle: Duration,
 }
 
 impl FlowAwareConfig {
@@ -76,7 +76,7 @@ impl FlowAwareConfig {
             alpha: arguments.value("alpha"),
             alpha_short: arguments.value("alpha_short"),
             short_bytes: short_bytes.unwrap_or(15 * u64::from(scenario.packets.mss)),
-            idle: Time::from_secs_f64(idle_us * 1e-6),
+            idle: Duration::from_secs_f64(idle_us * 1e-6),
         }
     }
 }
@@ -114,7 +114,7 @@ impl FlowAwareBuffer {
     }
 
     #[inline]
-    fn count(&mut self, packet: PacketView, now: Time) -> u64 {
+    fn count(&mut self, packet: PacketView, now: Instant) -> u64 {
         let sent = self.sent.touch(packet.flow, now);
         *sent += packet.bytes;
         *sent
@@ -193,14 +193,14 @@ mod tests {
         alpha: 0.5,
         alpha_short: 1_024.0,
         short_bytes: 15 * MSS,
-        idle: Time::from_ms(5),
+        idle: Duration::from_ms(5),
     };
 
     /// Returns a switch whose port 0 holds `α(B - Q)`. A long flow is refused there, and a short one is
     /// accepted until the buffer is nearly full.
     fn crowded() -> Workbench<FlowAwareBuffer> {
         let mut bench = Workbench::new(FlowAwareBuffer::new(CONFIG, 2), 300_000, 2);
-        bench.buffer.store(0, 100_000, Time::ZERO);
+        bench.buffer.store(0, 100_000, Instant::ZERO);
         assert_eq!(bench.policy.threshold(bench.view(), 0), Some(100_000));
         bench
     }
@@ -253,9 +253,9 @@ mod tests {
         for _ in 0..14 {
             bench.arrive(packet(7)).unwrap();
         }
-        bench.now = Time::from_ms(5);
+        bench.now = Instant::from_ms(5);
         assert_eq!(bench.arrive(packet(7)), Err(Loss::Refused));
-        bench.now = Time(Time::from_ms(10).0 + 1);
+        bench.now = Instant(Duration::from_ms(10).0 + 1);
         for _ in 0..14 {
             assert_eq!(bench.arrive(packet(7)), Ok(()));
         }
@@ -265,11 +265,11 @@ mod tests {
     #[test]
     fn packets_that_find_the_buffer_full_count() {
         let mut bench = crowded();
-        bench.buffer.store(1, 200_000, Time::ZERO);
+        bench.buffer.store(1, 200_000, Instant::ZERO);
         for _ in 0..14 {
             assert_eq!(bench.arrive(packet(7)), Err(Loss::Full));
         }
-        bench.buffer.release(1, 200_000, Time::ZERO);
+        bench.buffer.release(1, 200_000, Instant::ZERO);
         assert_eq!(bench.arrive(packet(7)), Err(Loss::Refused));
     }
 }

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// State by flow. The state of a flow is forgotten when the flow was idle for longer than
 /// `patience`.
@@ -14,13 +14,13 @@ use crate::units::Time;
 #[derive(Clone, Debug)]
 pub(super) struct FlowTable<T> {
     flows: FxHashMap<u32, Entry<T>>,
-    patience: Time,
-    next_sweep: Time,
+    patience: Duration,
+    next_sweep: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Entry<T> {
-    last: Time,
+    last: Instant,
     state: T,
 }
 
@@ -29,18 +29,18 @@ const SMALL: usize = 64;
 
 impl<T: Copy + Default> FlowTable<T> {
     /// Creates an empty table that forgets flows that were idle for longer than `patience`.
-    pub(super) fn new(patience: Time) -> FlowTable<T> {
+    pub(super) fn new(patience: Duration) -> FlowTable<T> {
         FlowTable {
             flows: FxHashMap::default(),
             patience,
-            next_sweep: Time::ZERO,
+            next_sweep: Instant::ZERO,
         }
     }
 
     /// Notes a packet of `flow`. Returns the state of the flow; a new or forgotten flow has the
     /// default state.
     #[inline]
-    pub(super) fn touch(&mut self, flow: u32, now: Time) -> &mut T {
+    pub(super) fn touch(&mut self, flow: u32, now: Instant) -> &mut T {
         if now >= self.next_sweep {
             self.sweep(now);
         }
@@ -56,7 +56,7 @@ impl<T: Copy + Default> FlowTable<T> {
     }
 
     #[cold]
-    fn sweep(&mut self, now: Time) {
+    fn sweep(&mut self, now: Instant) {
         let patience = self.patience;
         self.flows
             .retain(|_, entry| now.saturating_since(entry.last) <= patience);
@@ -79,34 +79,38 @@ mod tests {
 
     #[test]
     fn a_flow_is_forgotten_after_its_time_and_not_before() {
-        let mut table = FlowTable::<u32>::new(Time::from_ms(5));
-        *table.touch(1, Time::ZERO) += 1;
-        *table.touch(1, Time::from_ms(4)) += 1;
+        let mut table = FlowTable::<u32>::new(Duration::from_ms(5));
+        *table.touch(1, Instant::ZERO) += 1;
+        *table.touch(1, Instant::from_ms(4)) += 1;
         assert_eq!(
-            *table.touch(1, Time::from_ms(9)),
+            *table.touch(1, Instant::from_ms(9)),
             2,
             "idle for 5 ms, not for longer"
         );
-        assert_eq!(*table.touch(2, Time::from_ms(9)), 0);
-        assert_eq!(*table.touch(1, Time(Time::from_ms(14).0 + 1)), 0);
+        assert_eq!(*table.touch(2, Instant::from_ms(9)), 0);
+        assert_eq!(*table.touch(1, Instant(Instant::from_ms(14).0 + 1)), 0);
     }
 
     #[test]
     fn idle_flows_take_no_room() {
-        let mut table = FlowTable::<u64>::new(Time::from_ms(5));
+        let mut table = FlowTable::<u64>::new(Duration::from_ms(5));
         let mut most = 0;
         // A new flow every 10 microseconds: 500 within 5 ms.
         for flow in 0..100_000 {
-            let now = Time::from_us(10 * u64::from(flow));
+            let now = Instant::from_us(10 * u64::from(flow));
             *table.touch(flow, now) += 1;
             *table.touch(0, now) += 1;
             most = most.max(table.len());
         }
         assert!((500..=1_003).contains(&most), "{most}");
-        assert_eq!(*table.touch(0, Time::from_ms(1_000)), 100_001, "never idle");
-        table.touch(0, Time::from_ms(1_004));
-        table.touch(0, Time::from_ms(1_008));
-        table.touch(0, Time::from_ms(1_012));
+        assert_eq!(
+            *table.touch(0, Instant::from_ms(1_000)),
+            100_001,
+            "never idle"
+        );
+        table.touch(0, Instant::from_ms(1_004));
+        table.touch(0, Instant::from_ms(1_008));
+        table.touch(0, Instant::from_ms(1_012));
         assert_eq!(table.len(), 1);
         assert!(
             table.flows.capacity() <= 2 * SMALL,

@@ -84,7 +84,7 @@ impl Policy for FollowLqd {
 mod tests {
     use super::*;
     use crate::switch::policy::workbench::Workbench;
-    use crate::units::Time;
+    use crate::units::Instant;
 
     /// A line that has nothing to send drains its virtual queue, 125 B in a microsecond, even if the
     /// last packet was dropped at the head.
@@ -98,9 +98,9 @@ mod tests {
         while bench.drop_first(0) {}
         let length = |bench: &Workbench<FollowLqd>| bench.policy.threshold(bench.view(), 0);
         assert_eq!(length(&bench), Some(2_000));
-        bench.now = Time::from_us(8);
+        bench.now = Instant::from_us(8);
         assert_eq!(length(&bench), Some(1_000));
-        bench.now = Time::from_us(16);
+        bench.now = Instant::from_us(16);
         assert_eq!(length(&bench), Some(0));
     }
 }

@@ -15,7 +15,7 @@ use super::{
     PolicyInfo, Search, Verdict, View,
 };
 use crate::scenario::Scenario;
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 use bufgym_util::convert::floor_u64;
 use bufgym_util::rng;
 use fairness::FairShare;
@@ -101,7 +101,7 @@ pub struct IntelligentBufferConfig {
     /// Initial control factor α of Dynamic Threshold, for every queue.
     pub alpha: f64,
     /// Interval over which bytes are counted, more than zero.
-    pub interval: Time,
+    pub interval: Duration,
     /// Queue length that the fair share aims at, bytes.
     pub reference_bytes: u64,
     /// Elephants are dropped only at queues longer than this, bytes.
@@ -113,7 +113,7 @@ pub struct IntelligentBufferConfig {
     /// A flow that has sent more wire bytes than this is an elephant.
     pub elephant_bytes: u64,
     /// A flow that is idle for longer than this leaves the elephant trap.
-    pub age: Time,
+    pub age: Duration,
     /// Seed of the random drops.
     pub seed: u64,
 }
@@ -129,7 +129,7 @@ impl IntelligentBufferConfig {
     fn from_arguments(arguments: &Arguments<'_>, scenario: &Scenario) -> Result<Self, String> {
         let slower = 10e9 / scenario.network.rate_bps as f64;
         let time = |name, at_10_gbps: f64| {
-            let derived = || Time::from_secs_f64(at_10_gbps * slower);
+            let derived = || Duration::from_secs_f64(at_10_gbps * slower);
             arguments.microseconds(name).unwrap_or_else(derived)
         };
         let interval = time("t_afd_us", 50e-6);
@@ -152,7 +152,7 @@ impl IntelligentBufferConfig {
     }
 }
 
-const SHORTEST_INTERVAL: Time = Time::from_ns(1);
+const SHORTEST_INTERVAL: Duration = Duration::from_ns(1);
 
 /// Bytes that the line carries during the round trip of a full packet and its acknowledgement
 /// through an empty switch.
@@ -218,7 +218,7 @@ pub struct IntelligentBuffer {
     flows: FlowTable<Trapped>,
     queues: Vec<Queue>,
     /// Number of the current interval, and the start of the next one.
-    interval: (u64, Time),
+    interval: (u64, Instant),
     rng: Xoshiro256PlusPlus,
 }
 
@@ -228,7 +228,7 @@ impl IntelligentBuffer {
     /// # Panics
     /// When the interval is zero.
     pub fn new(config: IntelligentBufferConfig, queues: usize) -> Self {
-        assert!(config.interval > Time::ZERO, "an interval takes time");
+        assert!(config.interval > Duration::ZERO, "an interval takes time");
         let queue = Queue {
             alpha: config.alpha,
             share: FairShare::new(&config),
@@ -237,23 +237,23 @@ impl IntelligentBuffer {
             config,
             flows: FlowTable::new(config.age),
             queues: vec![queue; queues],
-            interval: (0, config.interval),
+            interval: (0, Instant::ZERO + config.interval),
             rng: rng::stream(config.seed, "ib", 0),
         }
     }
 
     #[inline]
-    fn number_of_interval(&mut self, now: Time) -> u64 {
+    fn number_of_interval(&mut self, now: Instant) -> u64 {
         if now >= self.interval.1 {
             let number = now.0 / self.config.interval.0;
-            let next = (number + 1).saturating_mul(self.config.interval.0);
-            self.interval = (number, Time(next));
+            let next = self.config.interval.saturating_mul(number + 1);
+            self.interval = (number, Instant::ZERO + next);
         }
         self.interval.0
     }
 
     #[inline]
-    fn count(&mut self, packet: PacketView, now: Time) -> Trapped {
+    fn count(&mut self, packet: PacketView, now: Instant) -> Trapped {
         let interval = self.number_of_interval(now);
         let trapped = self.flows.touch(packet.flow, now);
         trapped.count(packet.bytes, interval);

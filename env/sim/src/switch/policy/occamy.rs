@@ -9,7 +9,7 @@ use super::{
     Search, Verdict, View,
 };
 use crate::scenario::Scenario;
-use crate::units::{Rate, Time};
+use crate::units::{Instant, Rate};
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {
@@ -70,7 +70,7 @@ struct Budget {
     /// Tokens needed to remove a packet: the bytes of a full packet.
     price: f64,
     tokens: f64,
-    updated: Time,
+    updated: Instant,
 }
 
 impl Budget {
@@ -82,19 +82,19 @@ impl Budget {
             burst: burst as f64,
             price: scenario.full_packet_bytes() as f64,
             tokens: burst as f64,
-            updated: Time::ZERO,
+            updated: Instant::ZERO,
         }
     }
 
     #[inline]
-    fn refill(&mut self, now: Time) {
+    fn refill(&mut self, now: Instant) {
         let elapsed = now.saturating_since(self.updated).0 as f64;
         self.tokens = (self.tokens + elapsed * self.bytes_per_ps).min(self.burst);
         self.updated = now;
     }
 
     #[inline]
-    fn take(&mut self, now: Time, bytes: u64) {
+    fn take(&mut self, now: Instant, bytes: u64) {
         self.refill(now);
         self.tokens = (self.tokens - bytes as f64).max(0.0);
     }

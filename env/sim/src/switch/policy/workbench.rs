@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use super::{Loss, PacketView, Policy, Verdict, View};
 use crate::switch::SharedBuffer;
-use crate::units::{Rate, Time};
+use crate::units::{Instant, Rate};
 
 /// A switch reduced to its buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Workbench<P> {
     pub(crate) policy: P,
     pub(crate) buffer: SharedBuffer,
-    pub(crate) now: Time,
+    pub(crate) now: Instant,
     pub(crate) rate: Rate,
     queues: Vec<VecDeque<PacketView>>,
 }
@@ -22,7 +22,7 @@ impl<P: Policy> Workbench<P> {
         Workbench {
             policy,
             buffer: SharedBuffer::new(capacity, capacity, ports, 1),
-            now: Time::ZERO,
+            now: Instant::ZERO,
             rate: Rate(1_000_000_000),
             queues: vec![VecDeque::new(); ports],
         }

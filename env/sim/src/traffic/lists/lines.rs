@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read};
 use bufgym_util::input::{MAX_RECORD, excerpt};
 
 use crate::traffic::TraceError;
-use crate::units::Time;
+use crate::units::Instant;
 
 /// Largest power of ten that fits into 128 bits.
 const MAX_POWER: u32 = 38;
@@ -154,10 +154,10 @@ impl<'a> Line<'a> {
         field: &str,
         word: Word<'_>,
         exponent: i32,
-    ) -> Result<Time, TraceError> {
+    ) -> Result<Instant, TraceError> {
         let most = crate::traffic::Trace::MAX_START_NS;
         let value = decimal(word.text, exponent).filter(|value| *value <= most);
-        value.map(Time::from_ns).ok_or_else(|| {
+        value.map(Instant::from_ns).ok_or_else(|| {
             let found = excerpt(word.text);
             let problem = format!("{field}: expected a time from 0 to {most} ns, found `{found}`");
             self.error(word.column, problem)

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use crate::traffic::{FlowSpec, ListOptions, Trace, TraceError};
-use crate::units::Time;
+use crate::units::Instant;
 
 fn read(text: impl AsRef<[u8]>) -> Result<Trace, String> {
     Trace::from_reader(text.as_ref(), "flows.csv").map_err(|error| error.to_string())
@@ -18,7 +18,7 @@ fn flow(id: u64, src: u32, dst: u32) -> FlowSpec {
         id,
         src,
         dst,
-        start: Time::ZERO,
+        start: Instant::ZERO,
         size: 1,
         kind: 0,
         query: -1,
@@ -30,7 +30,7 @@ fn flow(id: u64, src: u32, dst: u32) -> FlowSpec {
 fn the_five_required_columns_are_enough() {
     let trace = read("id,src,dst,start_ns,size_bytes\n7,0,2,1500,1000000\n").unwrap();
     let expected = FlowSpec {
-        start: Time::from_ns(1500),
+        start: Instant::from_ns(1500),
         size: 1_000_000,
         ..flow(7, 0, 2)
     };
@@ -47,14 +47,14 @@ fn order_of_columns_and_lines_unknown_columns_comments_and_spaces_do_not_matter(
     assert_eq!(trace.kinds, ["incast", "ws"]);
     let expected = [
         FlowSpec {
-            start: Time::from_us(2),
+            start: Instant::from_us(2),
             size: 10,
             query: 4,
             priority: 3,
             ..flow(1, 0, 1)
         },
         FlowSpec {
-            start: Time::from_us(1),
+            start: Instant::from_us(1),
             size: 20,
             kind: 1,
             ..flow(0, 0, 2)
@@ -281,7 +281,7 @@ fn traces_built_in_code_are_checked_too() {
         ),
         (
             vec![FlowSpec {
-                start: Time::MAX,
+                start: Instant::MAX,
                 ..flow(5, 1, 0)
             }],
             "flow 5: start_ns: must be at most",
@@ -302,7 +302,7 @@ prop_compose! {
         priority in any::<u8>(),
     ) -> FlowSpec {
         let dst = if src == dst { u32::MAX - 1 - src / 2 } else { dst };
-        FlowSpec { id: 0, src, dst, start: Time::from_ns(start), size, kind: 0, query, priority }
+        FlowSpec { id: 0, src, dst, start: Instant::from_ns(start), size, kind: 0, query, priority }
     }
 }
 

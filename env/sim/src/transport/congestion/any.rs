@@ -8,7 +8,7 @@ use super::{
 };
 use crate::scenario::{TransportKind, transports};
 use crate::transport::Settings;
-use crate::units::Time;
+use crate::units::Instant;
 
 /// A congestion control of a caller. Every type that is also `Clone`, `Debug`, `Send`, `Sync` and without
 /// borrowed data is one: a flow begins with a clone of the value.
@@ -143,15 +143,15 @@ impl CongestionControl for Congestion {
         each!(self, as_mut, congestion => congestion.pacer())
     }
 
-    fn advance(&mut self, now: Time, settings: &Settings) -> Time {
+    fn advance(&mut self, now: Instant, settings: &Settings) -> Instant {
         each!(self, as_mut, congestion => congestion.advance(now, settings))
     }
 
-    fn on_departure(&mut self, bytes: u32, now: Time, settings: &Settings) {
+    fn on_departure(&mut self, bytes: u32, now: Instant, settings: &Settings) {
         each!(self, as_mut, congestion => congestion.on_departure(bytes, now, settings));
     }
 
-    fn on_timeout(&mut self, now: Time, next: u32) {
+    fn on_timeout(&mut self, now: Instant, next: u32) {
         each!(self, as_mut, congestion => congestion.on_timeout(now, next));
     }
 }

@@ -6,7 +6,7 @@ use super::hystart::{HyStart, Pace};
 use super::hystart_linux::HyStartLinux;
 use crate::scenario::HyStartRule;
 use crate::transport::{Acked, CongestionControl, Settings, Window};
-use crate::units::Time;
+use crate::units::Instant;
 
 /// RFC 9438 §5: segments per cubic second.
 const C: f64 = 0.4;
@@ -28,7 +28,7 @@ pub struct Cubic {
     /// Seconds from `epoch` until the window reaches `w_max` again.
     k: f64,
     /// Start of the current stage of congestion avoidance.
-    epoch: Option<Time>,
+    epoch: Option<Instant>,
     /// Fraction of a byte of growth, carried over to the next acknowledgement.
     fraction: f64,
     /// True if the retransmission timer detected the last loss.
@@ -75,7 +75,7 @@ impl Cubic {
     }
 
     /// Returns the seconds since this stage began; begins a stage if there is none.
-    fn elapsed(&mut self, cwnd: f64, now: Time) -> f64 {
+    fn elapsed(&mut self, cwnd: f64, now: Instant) -> f64 {
         let epoch = *self.epoch.get_or_insert_with(|| {
             self.w_est = cwnd;
             // §4.8 after a timeout; likewise if slow start ended without a loss.
@@ -169,7 +169,7 @@ impl CongestionControl for Cubic {
         floor_u32(f64::from(flight) * BETA).max(2 * settings.mss)
     }
 
-    fn on_timeout(&mut self, now: Time, next: u32) {
+    fn on_timeout(&mut self, now: Instant, next: u32) {
         self.timed_out = true;
         self.path_unknown = true;
         self.epoch = None;
@@ -184,6 +184,7 @@ mod tests {
     use super::*;
     use crate::scenario::{Scenario, TransportKind};
     use crate::transport::testing::acked;
+    use crate::units::Duration;
 
     fn settings() -> Settings {
         Settings::from_scenario(&Scenario::default().with(|scenario| {
@@ -194,8 +195,8 @@ mod tests {
 
     fn at(ms: u64, segments: u32) -> Acked<'static> {
         Acked {
-            now: Time::from_ms(ms),
-            smoothed_rtt: Time::from_ms(100),
+            now: Instant::from_ms(ms),
+            smoothed_rtt: Duration::from_ms(100),
             ..acked(segments)
         }
     }
@@ -246,7 +247,7 @@ mod tests {
         // W(0) = 700 is below Reno's window, 700 + 0.53/700: growth by a fraction of a byte.
         cubic.on_ack(&mut window, &at(5_000, 1), &settings);
         assert_eq!(window.cwnd, 700_000);
-        assert_eq!(cubic.epoch, Some(Time::from_ms(5_000)));
+        assert_eq!(cubic.epoch, Some(Instant::from_ms(5_000)));
         // t = 0.1 s; the target is one round trip ahead: 0.4 (0.2 - 9.0856)³ + 1000 =
         // 719.38 segments, so that 19.38/700 of a segment is added.
         cubic.on_ack(&mut window, &at(5_100, 1), &settings);
@@ -265,8 +266,8 @@ mod tests {
         for round in 0..10 {
             for _ in 0..window.cwnd / 1_000 {
                 let ack = Acked {
-                    now: Time::from_us(100 * round),
-                    smoothed_rtt: Time::from_us(100),
+                    now: Instant::from_us(100 * round),
+                    smoothed_rtt: Duration::from_us(100),
                     ..acked(1)
                 };
                 cubic.on_ack(&mut window, &ack, settings);
@@ -303,7 +304,7 @@ mod tests {
     #[test]
     fn after_a_timeout_the_curve_starts_at_the_current_window() {
         let (mut cubic, mut window, settings) = after_a_loss();
-        cubic.on_timeout(Time::ZERO, 0);
+        cubic.on_timeout(Instant::ZERO, 0);
         window.cwnd = 300_000;
         window.ssthresh = 300_000;
         cubic.on_ack(&mut window, &at(100, 1), &settings);

@@ -4,21 +4,21 @@
 use bufgym_util::convert::floor_u32;
 
 use crate::transport::{Acked, CongestionControl, Settings, Window};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 const C: f64 = 0.4;
 const BETA: f64 = 0.7;
 /// Maximum number of acknowledgements per segment of growth before the first loss.
 const COUNT_CLAMP: u32 = 20;
 /// Time after the beginning of an epoch in which delays are ignored.
-const QUIET: Time = Time::from_ms(10);
+const QUIET: Duration = Duration::from_ms(10);
 /// Smallest window at which HyStart may end slow start, segments.
 const LOW_WINDOW: u32 = 16;
 /// Longest gap between two acknowledgements of one packet train.
-const TRAIN_GAP: Time = Time::from_ms(2);
+const TRAIN_GAP: Duration = Duration::from_ms(2);
 /// Bounds of the delay increase that ends slow start.
-const LEAST_GROWTH: Time = Time::from_ms(4);
-const MOST_GROWTH: Time = Time::from_ms(1_000);
+const LEAST_GROWTH: Duration = Duration::from_ms(4);
+const MOST_GROWTH: Duration = Duration::from_ms(1_000);
 const DELAY_SAMPLES: u32 = 8;
 
 /// CUBIC of ns-3. Windows are in segments. Fields are named as in ns-3: `last_max` is RFC 9438's `W_max`.
@@ -29,8 +29,8 @@ pub struct CubicNs3 {
     origin: u32,
     /// Seconds from the epoch until the window reaches `origin`.
     k: f64,
-    delay_min: Option<Time>,
-    epoch: Option<Time>,
+    delay_min: Option<Duration>,
+    epoch: Option<Instant>,
     train: Train,
 }
 
@@ -38,16 +38,16 @@ pub struct CubicNs3 {
 #[derive(Clone, Default, Debug)]
 struct Train {
     found: bool,
-    started: Time,
-    last_ack: Time,
+    started: Instant,
+    last_ack: Instant,
     /// Segment whose acknowledgement ends the round.
     end: Option<u32>,
-    delay: Option<Time>,
+    delay: Option<Duration>,
     samples: u32,
 }
 
 impl Train {
-    fn restart(&mut self, now: Time, next: u32) {
+    fn restart(&mut self, now: Instant, next: u32) {
         *self = Train {
             found: self.found,
             started: now,
@@ -58,7 +58,7 @@ impl Train {
     }
 
     /// Returns true if slow start is to end.
-    fn observe(&mut self, now: Time, delay: Time, delay_min: Time) -> bool {
+    fn observe(&mut self, now: Instant, delay: Duration, delay_min: Duration) -> bool {
         if now.saturating_since(self.last_ack) <= TRAIN_GAP {
             self.last_ack = now;
             self.found |= now.saturating_since(self.started) > delay_min;
@@ -85,7 +85,7 @@ impl CubicNs3 {
 
     /// Returns the number of acknowledgements that grow the window by one segment. Unsigned arithmetic wraps as
     /// in ns-3.
-    fn acknowledgements_per_step(&mut self, cwnd: u32, now: Time) -> u32 {
+    fn acknowledgements_per_step(&mut self, cwnd: u32, now: Instant) -> u32 {
         let epoch = *self.epoch.get_or_insert_with(|| {
             if self.last_max <= cwnd {
                 self.k = 0.0;
@@ -96,7 +96,7 @@ impl CubicNs3 {
             }
             now
         });
-        let t = now + self.delay_min.unwrap_or(Time::ZERO) - epoch;
+        let t = now + self.delay_min.unwrap_or(Duration::ZERO) - epoch;
         // ns-3 counts time in nanoseconds.
         let offset = t.as_ns() as f64 * 1e-9 - self.k;
         let delta = floor_u32(C * libm::pow(offset.abs(), 3.0));
@@ -166,7 +166,7 @@ impl CongestionControl for CubicNs3 {
         floor_u32(f64::from(cwnd) * BETA).max(2) * settings.mss
     }
 
-    fn on_timeout(&mut self, now: Time, next: u32) {
+    fn on_timeout(&mut self, now: Instant, next: u32) {
         *self = CubicNs3 {
             count: self.count,
             epoch: self.epoch,
@@ -194,7 +194,7 @@ mod tests {
             ssthresh: 1,
         };
         let later = |ms| Acked {
-            now: Time::from_ms(ms),
+            now: Instant::from_ms(ms),
             ..acked(1)
         };
         // The first acknowledgement begins an epoch; 10 s later the curve is far above the window.
@@ -217,8 +217,8 @@ mod tests {
         for us in [0, 12, 24, 36, 48] {
             let ack = Acked {
                 una: us as u32,
-                now: Time::from_us(us),
-                smoothed_rtt: Time::from_us(30),
+                now: Instant::from_us(us),
+                smoothed_rtt: Duration::from_us(30),
                 ..acked(1)
             };
             cubic.observe(&mut window, &ack, &settings);

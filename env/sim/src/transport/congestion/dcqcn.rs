@@ -14,20 +14,20 @@ use bufgym_util::convert::floor_u64;
 
 use super::{Pacer, rate};
 use crate::transport::{Acked, CongestionControl, Settings, Window};
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Instant, Rate};
 
 /// Weight of a new observation in α (g; §5.2).
 const GAIN: f64 = 1.0 / 256.0;
 
 /// Only the first of the notifications that arrive within this time counts (N; §3.1). In the paper, the
 /// receiver does not send the others.
-const CNP_INTERVAL: Time = Time::from_us(50);
+const CNP_INTERVAL: Duration = Duration::from_us(50);
 
 /// Time without a notification after which α decays (K; §3.1).
-const ALPHA_INTERVAL: Time = Time::from_us(55);
+const ALPHA_INTERVAL: Duration = Duration::from_us(55);
 
 /// Time without a notification, or number of bytes, after which the rate rises (T and B; §5.2).
-const INCREASE_INTERVAL: Time = Time::from_us(55);
+const INCREASE_INTERVAL: Duration = Duration::from_us(55);
 const INCREASE_BYTES: u64 = 10_000_000;
 
 /// Number of increases of a kind that are fast recovery (F; §3.1).
@@ -81,10 +81,10 @@ pub struct Dcqcn {
     rates: Rates,
     alpha: f64,
     /// Time of the last notification that counted.
-    cnp_at: Option<Time>,
+    cnp_at: Option<Instant>,
     /// Times of the next decay of α and of the next rise of the rate.
-    alpha_at: Time,
-    increase_at: Time,
+    alpha_at: Instant,
+    increase_at: Instant,
     /// Numbers of increases since the last notification, by time and by bytes.
     steps: [u32; 2],
     /// Bytes sent since the last increase by bytes, or the last notification.
@@ -97,15 +97,15 @@ impl Dcqcn {
             rates: Rates::new(settings),
             alpha: 1.0,
             cnp_at: None,
-            alpha_at: Time::MAX,
-            increase_at: Time::MAX,
+            alpha_at: Instant::MAX,
+            increase_at: Instant::MAX,
             steps: [0; 2],
             bytes: 0,
         }
     }
 
     /// Takes a notification (§3.1, equation 1).
-    fn notify(&mut self, now: Time, settings: &Settings) {
+    fn notify(&mut self, now: Instant, settings: &Settings) {
         if self.cnp_at.is_some_and(|last| now < last + CNP_INTERVAL) {
             return;
         }
@@ -148,7 +148,7 @@ impl CongestionControl for Dcqcn {
         }
     }
 
-    fn advance(&mut self, now: Time, settings: &Settings) -> Time {
+    fn advance(&mut self, now: Instant, settings: &Settings) -> Instant {
         while self.alpha_at <= now {
             self.alpha *= 1.0 - GAIN;
             self.alpha_at += ALPHA_INTERVAL;
@@ -160,7 +160,7 @@ impl CongestionControl for Dcqcn {
         self.increase_at
     }
 
-    fn on_departure(&mut self, bytes: u32, now: Time, settings: &Settings) {
+    fn on_departure(&mut self, bytes: u32, now: Instant, settings: &Settings) {
         if self.cnp_at.is_none() {
             return;
         }
@@ -206,7 +206,7 @@ mod tests {
     /// Passes the flow an acknowledgement with a mark.
     pub(super) fn notify(flow: &mut impl CongestionControl, ns: u64, settings: &Settings) {
         let acked = Acked {
-            now: Time::from_ns(ns),
+            now: Instant::from_ns(ns),
             marked: true,
             ..acked(1)
         };
@@ -215,7 +215,7 @@ mod tests {
     }
 
     fn rate_at(flow: &mut Dcqcn, us: u64, settings: &Settings) -> f64 {
-        flow.advance(Time::from_us(us), settings);
+        flow.advance(Instant::from_us(us), settings);
         flow.rates.current / GBPS
     }
 
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(flow.rates.target, 12.5 * GBPS);
         rate_at(&mut flow, at(7), &settings);
         close(flow.rates.target / GBPS, 12.58, 1e-9);
-        let now = Time::from_us(at(7) + 1);
+        let now = Instant::from_us(at(7) + 1);
         for step in 1..=5 {
             flow.on_departure(10_000_000, now, &settings);
             close(

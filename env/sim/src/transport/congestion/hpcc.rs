@@ -5,7 +5,7 @@ use super::rate::{
     self, HopChange, PacedWindow, PathMemory, RoundTrips, Smoothed, bandwidth_delay_product,
 };
 use crate::transport::{Acked, CongestionControl, Settings, TransportVariant, Window};
-use crate::units::Time;
+use crate::units::Duration;
 
 /// Target utilisation of a line (η).
 const TARGET: f64 = 0.95;
@@ -62,7 +62,7 @@ impl Hpcc {
     }
 
     /// Updates the window with the utilisation of the busiest hop (Algorithm 1).
-    fn adapt(&mut self, share: f64, time: Time, round_trip_over: bool, settings: &Settings) {
+    fn adapt(&mut self, share: f64, time: Duration, round_trip_over: bool, settings: &Settings) {
         let share = self.utilisation.take(share, time, settings);
         let increase = additive_increase(settings);
         let (bytes, stage) = if share >= TARGET || self.stage >= STAGES {
@@ -89,7 +89,7 @@ impl CongestionControl for Hpcc {
         let Some(path) = acked.path else {
             return;
         };
-        let mut greatest: Option<(f64, Time)> = None;
+        let mut greatest: Option<(f64, Duration)> = None;
         self.path.take(path, |hop| {
             let share = utilisation_of(hop, settings);
             if greatest.is_none_or(|(most, _)| share > most) {

@@ -1,13 +1,13 @@
 //! HyStart++: leaves slow start before it overfills the buffer (RFC 9406).
 
 use crate::transport::Acked;
-use crate::units::Time;
+use crate::units::Duration;
 
 /// Number of samples that a round needs before its delay is compared (RFC 9406 §4.3, N_RTT_SAMPLE).
 const SAMPLES: u32 = 8;
 /// Bounds of the delay increase that ends slow start (MIN_RTT_THRESH, MAX_RTT_THRESH).
-const LEAST_GROWTH: Time = Time::from_ms(4);
-const MOST_GROWTH: Time = Time::from_ms(16);
+const LEAST_GROWTH: Duration = Duration::from_ms(4);
+const MOST_GROWTH: Duration = Duration::from_ms(16);
 /// The delay increase is the last round's delay divided by this (MIN_RTT_DIVISOR).
 const GROWTH_DIVISOR: u64 = 8;
 /// Number of rounds of conservative slow start before congestion avoidance (CSS_ROUNDS).
@@ -29,19 +29,19 @@ pub(super) enum Pace {
 #[derive(Clone, Debug)]
 pub(super) struct HyStart {
     round_end: u32,
-    last_round: Time,
-    this_round: Time,
+    last_round: Duration,
+    this_round: Duration,
     samples: u32,
     /// In conservative slow start: the delay at which it began, and the number of completed rounds.
-    conservative: Option<(Time, u32)>,
+    conservative: Option<(Duration, u32)>,
 }
 
 impl Default for HyStart {
     fn default() -> HyStart {
         HyStart {
             round_end: 0,
-            last_round: Time::MAX,
-            this_round: Time::MAX,
+            last_round: Duration::MAX,
+            this_round: Duration::MAX,
             samples: 0,
             conservative: None,
         }
@@ -60,7 +60,7 @@ impl HyStart {
             return Pace::Continued;
         }
         self.round_end = acked.next;
-        self.last_round = std::mem::replace(&mut self.this_round, Time::MAX);
+        self.last_round = std::mem::replace(&mut self.this_round, Duration::MAX);
         self.samples = 0;
         match &mut self.conservative {
             Some((_, rounds)) if *rounds + 1 >= CONSERVATIVE_ROUNDS => Pace::Finished,
@@ -78,9 +78,8 @@ impl HyStart {
         }
         match self.conservative {
             Some((baseline, _)) if self.this_round < baseline => self.conservative = None,
-            None if self.last_round < Time::MAX => {
-                let growth = Time(self.last_round.0 / GROWTH_DIVISOR);
-                let growth = growth.clamp(LEAST_GROWTH, MOST_GROWTH);
+            None if self.last_round < Duration::MAX => {
+                let growth = (self.last_round / GROWTH_DIVISOR).clamp(LEAST_GROWTH, MOST_GROWTH);
                 if self.this_round >= self.last_round + growth {
                     self.conservative = Some((self.this_round, 0));
                 }
@@ -114,7 +113,7 @@ mod tests {
                 let ack = Acked {
                     una,
                     next: una + 9,
-                    rtt: Some(Time::from_ms(ms)),
+                    rtt: Some(Duration::from_ms(ms)),
                     ..acked(1)
                 };
                 if hystart.observe(&ack) == Pace::Finished {

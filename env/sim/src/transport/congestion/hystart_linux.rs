@@ -3,24 +3,24 @@
 //! slow start*, 2011).
 
 use crate::transport::{Acked, Window};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Smallest window at which HyStart may end slow start, segments (`hystart_low_window`).
 const LOW_WINDOW: u32 = 16;
 /// Longest gap between acknowledgements of one train (`hystart_ack_delta_us`).
-const TRAIN_GAP: Time = Time::from_ms(2);
+const TRAIN_GAP: Duration = Duration::from_ms(2);
 /// Number of samples of a round before its minimum delay is compared (`HYSTART_MIN_SAMPLES`).
 const SAMPLES: u32 = 8;
 /// Bounds of the delay increase that ends slow start (`HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`).
-const LEAST_GROWTH: Time = Time::from_ms(4);
-const MOST_GROWTH: Time = Time::from_ms(16);
+const LEAST_GROWTH: Duration = Duration::from_ms(4);
+const MOST_GROWTH: Duration = Duration::from_ms(16);
 /// Time after the beginning of a stage of congestion avoidance in which delays are ignored: a second of
 /// the kernel's clock (`HZ`).
-const QUIET: Time = Time::from_ms(1_000);
+const QUIET: Duration = Duration::from_ms(1_000);
 /// Size of a burst of segmentation offload, bytes, four of which a sender may put between acknowledgements
 /// (`hystart_ack_delay`), and the maximum time that they may take.
 const BURST: u64 = 65_536;
-const MOST_BURSTS: Time = Time::from_ms(1);
+const MOST_BURSTS: Duration = Duration::from_ms(1);
 
 /// One flow's search for the end of slow start. A round ends when a segment that was sent after its
 /// beginning is acknowledged.
@@ -30,14 +30,14 @@ pub(super) struct HyStartLinux {
     found: bool,
     /// First segment that was not yet sent when the round began.
     round_end: u32,
-    round_start: Time,
+    round_start: Instant,
     /// Time of the last acknowledgement of the train.
-    last_ack: Time,
+    last_ack: Instant,
     /// Minimum delay of the round, over `samples` samples (at most [`SAMPLES`]).
-    delay: Option<Time>,
+    delay: Option<Duration>,
     samples: u32,
     /// Minimum delay of the flow since the last timeout.
-    least_delay: Option<Time>,
+    least_delay: Option<Duration>,
 }
 
 impl HyStartLinux {
@@ -47,7 +47,7 @@ impl HyStartLinux {
         &mut self,
         window: &Window,
         acked: &Acked,
-        epoch: Option<Time>,
+        epoch: Option<Instant>,
         mss: u32,
     ) -> bool {
         let Some(delay) = acked.rtt else { return false };
@@ -71,12 +71,12 @@ impl HyStartLinux {
     }
 
     /// Forgets delays after a timeout, and begins slow start anew (`cubictcp_state`, `bictcp_reset`).
-    pub(super) fn on_timeout(&mut self, now: Time, next: u32) {
+    pub(super) fn on_timeout(&mut self, now: Instant, next: u32) {
         *self = HyStartLinux::default();
         self.begin_round(now, next);
     }
 
-    fn begin_round(&mut self, now: Time, next: u32) {
+    fn begin_round(&mut self, now: Instant, next: u32) {
         self.round_end = next;
         self.round_start = now;
         self.last_ack = now;
@@ -86,34 +86,34 @@ impl HyStartLinux {
 
     /// Returns true if acknowledgements without a longer gap have arrived for more than half of the sum of the
     /// minimum delay and the time of bursts. Then the window fills the path.
-    fn is_train_long(&mut self, acked: &Acked, least: Time, window: &Window) -> bool {
+    fn is_train_long(&mut self, acked: &Acked, least: Duration, window: &Window) -> bool {
         if acked.now.saturating_since(self.last_ack) > TRAIN_GAP {
             return false;
         }
         self.last_ack = acked.now;
-        let threshold = Time((least.0 + bursts(acked.smoothed_rtt, window.cwnd).0) / 2);
+        let threshold = (least + bursts(acked.smoothed_rtt, window.cwnd)) / 2;
         acked.now.saturating_since(self.round_start) > threshold
     }
 
-    fn has_delay_grown(&mut self, delay: Time, least: Time) -> bool {
+    fn has_delay_grown(&mut self, delay: Duration, least: Duration) -> bool {
         let of_round = self.delay.map_or(delay, |shortest| shortest.min(delay));
         self.delay = Some(of_round);
         if self.samples < SAMPLES {
             self.samples += 1;
             return false;
         }
-        let growth = Time(least.0 / 8).clamp(LEAST_GROWTH, MOST_GROWTH);
+        let growth = (least / 8).clamp(LEAST_GROWTH, MOST_GROWTH);
         of_round > least + growth
     }
 }
 
 /// Returns the time of four bursts at the rate at which Linux would pace in slow start: two windows in a
 /// smoothed round-trip time.
-fn bursts(smoothed_rtt: Time, cwnd: u32) -> Time {
+fn bursts(smoothed_rtt: Duration, cwnd: u32) -> Duration {
     if cwnd == 0 {
         return MOST_BURSTS;
     }
-    Time(smoothed_rtt.0.saturating_mul(4 * BURST) / (2 * u64::from(cwnd))).min(MOST_BURSTS)
+    (smoothed_rtt.saturating_mul(4 * BURST) / (2 * u64::from(cwnd))).min(MOST_BURSTS)
 }
 
 #[cfg(test)]
@@ -136,9 +136,9 @@ mod tests {
         Acked {
             una,
             next,
-            now: Time::from_us(us),
-            rtt: Some(Time::from_us(rtt)),
-            smoothed_rtt: Time::from_us(rtt),
+            now: Instant::from_us(us),
+            rtt: Some(Duration::from_us(rtt)),
+            smoothed_rtt: Duration::from_us(rtt),
             ..acked(1)
         }
     }
@@ -196,11 +196,11 @@ mod tests {
     #[test]
     fn delays_right_after_congestion_avoidance_began_are_not_taken() {
         let mut hystart = HyStartLinux::default();
-        let epoch = Some(Time::from_ms(100));
+        let epoch = Some(Instant::from_ms(100));
         assert!(!hystart.observe(&window(100), &ack(1_099_999, 10, 1, 2), epoch, MSS));
         assert_eq!(hystart.least_delay, None);
         assert!(!hystart.observe(&window(100), &ack(1_100_000, 10, 2, 3), epoch, MSS));
-        assert_eq!(hystart.least_delay, Some(Time::from_us(10)));
+        assert_eq!(hystart.least_delay, Some(Duration::from_us(10)));
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
         };
         let late = ack(50_000, 2_000, 1, 1_000);
         assert!(!hystart.observe(&window(100), &late, None, MSS));
-        hystart.on_timeout(Time::from_us(60_000), 1_000);
+        hystart.on_timeout(Instant::from_us(60_000), 1_000);
         for (index, us) in (60_100..64_000).step_by(100).enumerate() {
             let una = u32::try_from(index).unwrap() + 1;
             let found = hystart.observe(&window(100), &ack(us, 2_000, una, 1_000), None, MSS);

@@ -6,7 +6,7 @@ use super::rate::{
     bandwidth_delay_product,
 };
 use crate::transport::{Acked, CongestionControl, Settings, TransportVariant, Window};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Weight of the new window (γ).
 pub(super) const GAMMA: f64 = 0.9;
@@ -57,7 +57,7 @@ impl Reference {
         }
     }
 
-    fn bytes(&mut self, now: Time, settings: &Settings) -> f64 {
+    fn bytes(&mut self, now: Instant, settings: &Settings) -> f64 {
         match self {
             Reference::OfThePower(past) => past.a_round_trip_before(now, settings),
             Reference::Noted(bytes, _) => *bytes,
@@ -117,7 +117,7 @@ impl PowerTcp {
     }
 
     /// Updates the window with the power of the hop where it is greatest.
-    fn adapt(&mut self, power: f64, time: Time, now: Time, settings: &Settings) {
+    fn adapt(&mut self, power: f64, time: Duration, now: Instant, settings: &Settings) {
         let power = self.power.take(power, time, settings).max(LEAST_POWER);
         self.power.set(power);
         let (power, gamma) = match settings.variant {
@@ -143,7 +143,7 @@ impl CongestionControl for PowerTcp {
         let Some(path) = acked.path else {
             return;
         };
-        let mut greatest: Option<(f64, Time)> = None;
+        let mut greatest: Option<(f64, Duration)> = None;
         self.path.take(path, |hop| {
             let power = power_of(hop, settings);
             if greatest.is_none_or(|(most, _)| power > most) {
@@ -203,7 +203,7 @@ mod tests {
             let acked = Acked {
                 una,
                 next: una + 10,
-                now: records.first().map_or(Time::ZERO, |record| record.at),
+                now: records.first().map_or(Instant::ZERO, |record| record.at),
                 path: Some(&path),
                 ..acked(1)
             };

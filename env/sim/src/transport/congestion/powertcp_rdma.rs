@@ -6,7 +6,7 @@ use bufgym_util::convert::{floor_u32, floor_u64};
 use super::Pacer;
 use super::rate::{self, HopChange, PathMemory, RoundTrips};
 use crate::transport::{Acked, CongestionControl, HopRecord, PathRecords, Settings, Window};
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Instant, Rate};
 
 /// Power at which rates stay constant (η).
 const TARGET: f64 = 0.95;
@@ -21,7 +21,7 @@ const WEIGHT: f64 = 0.9;
 const LEAST_CURRENT: f64 = 0.5;
 
 /// Units of the records: time, bytes enqueued, bytes waiting.
-const TIME_UNIT: Time = Time::from_ns(1);
+const TIME_UNIT: Duration = Duration::from_ns(1);
 const ENQUEUED_UNIT: u64 = 128;
 const WAITING_UNIT: u64 = 80;
 
@@ -44,7 +44,7 @@ pub struct PowerTcpRdma {
 fn quantised(hop: &HopRecord) -> HopRecord {
     let whole = |number: u64, unit: u64| number - number % unit;
     HopRecord {
-        at: Time(whole(hop.at.0, TIME_UNIT.0)),
+        at: Instant(whole(hop.at.0, TIME_UNIT.0)),
         queue_bytes: whole(hop.port_bytes, WAITING_UNIT),
         sent_bytes: whole(hop.sent_bytes + hop.port_bytes, ENQUEUED_UNIT),
         ..*hop
@@ -74,12 +74,12 @@ impl PowerTcpRdma {
 
     /// Returns the greatest power of a hop between two acknowledgements, and the time between their records
     /// at that hop.
-    fn greatest(&mut self, path: &PathRecords, settings: &Settings) -> Option<(f64, Time)> {
+    fn greatest(&mut self, path: &PathRecords, settings: &Settings) -> Option<(f64, Duration)> {
         let mut records = PathRecords::default();
         for hop in path.hops() {
             records.push(quantised(hop));
         }
-        let mut greatest: Option<(f64, Time)> = None;
+        let mut greatest: Option<(f64, Duration)> = None;
         self.path.take(&records, |hop| {
             let power = power_of(hop, settings);
             if greatest.is_none_or(|(most, _)| power > most) {
@@ -89,7 +89,7 @@ impl PowerTcpRdma {
         greatest
     }
 
-    fn adapt(&mut self, power: f64, time: Time, settings: &Settings) {
+    fn adapt(&mut self, power: f64, time: Duration, settings: &Settings) {
         let round_trip = settings.base_rtt.0 as f64;
         let share = (time.0 as f64).min(round_trip) / round_trip;
         self.power = self.power * (1.0 - share) + power * share;
@@ -193,7 +193,7 @@ mod tests {
                     queue_bytes: port_bytes / 2,
                     port_bytes,
                     sent_bytes,
-                    at: Time(ps),
+                    at: Instant(ps),
                     rate: Rate(25_000_000_000),
                 });
             }
@@ -264,13 +264,13 @@ mod tests {
         let record = HopRecord {
             port_bytes: 239,
             sent_bytes: 16,
-            at: Time(5_999),
+            at: Instant(5_999),
             ..HopRecord::default()
         };
         let found = quantised(&record);
         assert_eq!(
             (found.at, found.queue_bytes, found.sent_bytes),
-            (Time(5_000), 160, 128)
+            (Instant(5_000), 160, 128)
         );
     }
 

@@ -14,13 +14,13 @@ use bufgym_util::convert::{floor_u32, floor_u64};
 use super::Pacer;
 use crate::scenario::MAX_WINDOW;
 use crate::transport::{Acked, PathRecords, Settings, Window};
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Instant, Rate};
 
 /// Minimum rate of a flow, bit/s.
 const LEAST_RATE: f64 = 100e6;
 
 /// Returns the bytes that a rate, bit/s, sends in a time.
-fn bytes_within(rate: f64, time: Time) -> f64 {
+fn bytes_within(rate: f64, time: Duration) -> f64 {
     rate * time.0 as f64 / 8e12
 }
 
@@ -118,7 +118,7 @@ impl Smoothed {
     }
 
     /// Takes a value that stands for `time`; returns the smoothed value.
-    pub(super) fn take(&mut self, value: f64, time: Time, settings: &Settings) -> f64 {
+    pub(super) fn take(&mut self, value: f64, time: Duration, settings: &Settings) -> f64 {
         let round_trip = settings.base_rtt.0 as f64;
         let share = time.0 as f64;
         let share = share.min(round_trip);
@@ -161,7 +161,7 @@ pub(super) struct PastWindows {
     /// Window one τ ago, bytes.
     before: f64,
     /// The windows since then, bytes, and the time at which each was set; in order.
-    since: VecDeque<(Time, f64)>,
+    since: VecDeque<(Instant, f64)>,
 }
 
 impl PastWindows {
@@ -175,7 +175,7 @@ impl PastWindows {
 
     /// Returns the window that was in force one τ before `now`, which must not decrease from call to call.
     /// Amortised constant time; at most one window is kept for every acknowledgement within τ.
-    pub(super) fn a_round_trip_before(&mut self, now: Time, settings: &Settings) -> f64 {
+    pub(super) fn a_round_trip_before(&mut self, now: Instant, settings: &Settings) -> f64 {
         while let Some(&(set, bytes)) = self.since.front()
             && set + settings.base_rtt <= now
         {
@@ -186,7 +186,7 @@ impl PastWindows {
     }
 
     /// Records the window from `now` on, bytes.
-    pub(super) fn set(&mut self, now: Time, bytes: f64) {
+    pub(super) fn set(&mut self, now: Instant, bytes: f64) {
         self.since.push_back((now, bytes));
     }
 }
@@ -199,7 +199,7 @@ pub(super) struct HopChange {
     /// Bytes that the port sent in between.
     pub(super) sent_bytes: f64,
     /// Time between the two.
-    pub(super) time: Time,
+    pub(super) time: Duration,
     /// Rate of the port's line, bytes per picosecond.
     pub(super) line: f64,
 }
@@ -265,7 +265,7 @@ pub(super) mod tests {
             queue_bytes,
             port_bytes: queue_bytes,
             sent_bytes,
-            at: Time::from_us(at_us),
+            at: Instant::from_us(at_us),
             rate: Rate(10_000_000_000),
         }
     }
@@ -307,11 +307,11 @@ pub(super) mod tests {
     fn values_are_smoothed_over_a_round_trip() {
         let settings = settings(TransportKind::PowerTcp, TransportVariant::Paper);
         let mut smoothed = Smoothed::from_first();
-        assert_eq!(smoothed.take(2.0, Time::from_us(1), &settings), 2.0);
-        assert_eq!(smoothed.take(1.0, Time::from_us(20), &settings), 1.75);
-        assert_eq!(smoothed.take(3.0, Time::from_us(800), &settings), 3.0);
+        assert_eq!(smoothed.take(2.0, Duration::from_us(1), &settings), 2.0);
+        assert_eq!(smoothed.take(1.0, Duration::from_us(20), &settings), 1.75);
+        assert_eq!(smoothed.take(3.0, Duration::from_us(800), &settings), 3.0);
         let mut smoothed = Smoothed::from_zero();
-        assert_eq!(smoothed.take(2.0, Time::from_us(20), &settings), 0.5);
+        assert_eq!(smoothed.take(2.0, Duration::from_us(20), &settings), 0.5);
     }
 
     #[test]
@@ -329,7 +329,7 @@ pub(super) mod tests {
         let expected = |queue_bytes, sent_bytes, us| HopChange {
             queue_bytes,
             sent_bytes,
-            time: Time::from_us(us),
+            time: Duration::from_us(us),
             line: 1_250.0 / 1e6,
         };
         let first = expected([5.0, 3_000.0], 1_000.0, 2);

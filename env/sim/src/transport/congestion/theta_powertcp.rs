@@ -5,7 +5,7 @@ use super::Pacer;
 use super::powertcp::{GAMMA, LEAST_POWER, additive_increase};
 use super::rate::{self, PacedWindow, RoundTrips, Smoothed};
 use crate::transport::{Acked, CongestionControl, Settings, TransportVariant, Window};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Weight of the new window in the ns-3 code if the power is not low.
 const GAMMA_IN_NS3: f64 = 0.7;
@@ -22,7 +22,7 @@ pub struct ThetaPowerTcp {
     /// segment waited.
     previous: f64,
     /// The previous round-trip time, and the time at which it was measured.
-    before: Option<(Time, Time)>,
+    before: Option<(Duration, Instant)>,
 }
 
 impl ThetaPowerTcp {
@@ -38,7 +38,7 @@ impl ThetaPowerTcp {
     }
 
     /// Updates the window: the round-trip time was `from` one `time` ago, and is `to` now.
-    fn adapt(&mut self, from: Time, to: Time, time: Time, settings: &Settings) {
+    fn adapt(&mut self, from: Duration, to: Duration, time: Duration, settings: &Settings) {
         let least = match settings.variant {
             TransportVariant::Paper => 0.0,
             TransportVariant::Ns3 => 0.5,
@@ -118,8 +118,8 @@ mod tests {
                 let ack = Acked {
                     una,
                     next: una + 9,
-                    now: Time::from_us(now),
-                    elapsed: Time::from_us(rtt),
+                    now: Instant::from_us(now),
+                    elapsed: Duration::from_us(rtt),
                     ..acked(segments)
                 };
                 theta.observe(&mut window, &ack, &settings);

@@ -5,7 +5,7 @@ use bufgym_util::convert::floor_u64;
 use super::Pacer;
 use super::rate::{self, RoundTrips};
 use crate::transport::{Acked, CongestionControl, Settings, TransportVariant, Window};
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Rate};
 
 /// Weight of a new difference of round-trip times.
 const WEIGHT: f64 = 0.875;
@@ -14,7 +14,7 @@ const WEIGHT: f64 = 0.875;
 const DECREASE: f64 = 0.8;
 
 /// Round-trip time above which rates decrease regardless of the gradient.
-const HIGH: Time = Time::from_us(500);
+const HIGH: Duration = Duration::from_us(500);
 
 /// Number of consecutive increases after which steps are larger.
 const PATIENCE: u32 = 5;
@@ -23,7 +23,7 @@ const PATIENCE: u32 = 5;
 #[derive(Clone, Copy, Debug)]
 struct Rules {
     /// Round-trip time below which rates increase regardless of the gradient.
-    low: Time,
+    low: Duration,
     /// Additive increases, bit/s: the usual one, and the one after five consecutive increases.
     step: f64,
     large_step: f64,
@@ -33,12 +33,12 @@ impl Rules {
     fn of(variant: TransportVariant) -> Rules {
         match variant {
             TransportVariant::Paper => Rules {
-                low: Time::from_us(50),
+                low: Duration::from_us(50),
                 step: 10e6,
                 large_step: 50e6,
             },
             TransportVariant::Ns3 => Rules {
-                low: Time::from_us(200),
+                low: Duration::from_us(200),
                 step: 100e6,
                 large_step: 150e6,
             },
@@ -54,7 +54,7 @@ pub struct Timely {
     rate: f64,
     pacer: Pacer,
     round_trips: RoundTrips,
-    before: Option<Time>,
+    before: Option<Duration>,
     /// Smoothed difference of round-trip times, picoseconds.
     difference: f64,
     /// Number of consecutive increases while round-trip times did not grow.
@@ -74,7 +74,7 @@ impl Timely {
     }
 
     /// Implements Algorithm 1 of the paper, with τ instead of the minimum round-trip time.
-    fn adapt(&mut self, from: Time, to: Time, settings: &Settings) {
+    fn adapt(&mut self, from: Duration, to: Duration, settings: &Settings) {
         let rules = Rules::of(settings.variant);
         let difference = to.0 as f64 - from.0 as f64;
         self.difference = (1.0 - WEIGHT) * self.difference + WEIGHT * difference;
@@ -148,7 +148,7 @@ mod tests {
                 let ack = Acked {
                     una,
                     next: una + 9,
-                    elapsed: Time::from_us(rtt),
+                    elapsed: Duration::from_us(rtt),
                     ..acked(segments)
                 };
                 timely.observe(&mut window, &ack, &settings);

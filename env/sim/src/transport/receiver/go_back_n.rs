@@ -3,10 +3,10 @@
 
 use super::{Receiver, Reception};
 use crate::transport::{Settings, TransportKind};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Time after which the receiver asks for a missing segment again.
-const NACK_INTERVAL: Time = Time::from_us(500);
+const NACK_INTERVAL: Duration = Duration::from_us(500);
 
 /// Answer of a receiver to a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,14 +39,14 @@ impl Receiver {
         &mut self,
         index: u32,
         segments: u32,
-        now: Time,
+        now: Instant,
         settings: &Settings,
     ) -> (Reception, Reply) {
         let delivered = u32::from(index == self.next);
         let duplicate = index < self.next;
         let reply = if delivered > 0 {
             self.next += 1;
-            self.stamp = Time::ZERO;
+            self.stamp = Instant::ZERO;
             Reply::Ack
         } else if duplicate {
             // The published code sends no answer. At the end of a flow, the sender would then repeat
@@ -55,7 +55,7 @@ impl Receiver {
                 true => Reply::Ack,
                 false => Reply::Silence,
             }
-        } else if self.stamp > Time::ZERO && now < self.stamp + NACK_INTERVAL {
+        } else if self.stamp > Instant::ZERO && now < self.stamp + NACK_INTERVAL {
             Reply::Silence
         } else {
             self.stamp = now;

@@ -9,11 +9,15 @@ use super::loss_recovery::{LossRecovery, Phase};
 use super::{Ack, Segment, Sender};
 use crate::transport::pool::Pool;
 use crate::transport::{Acked, CongestionControl, Settings};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 impl Sender {
     /// Returns the segment to send now: the next one, if pacing and window allow it.
-    pub(super) fn emit_in_sequence(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+    pub(super) fn emit_in_sequence(
+        &mut self,
+        now: Instant,
+        settings: &Settings,
+    ) -> Option<Segment> {
         if !self.has_next(settings) {
             return None;
         }
@@ -23,7 +27,7 @@ impl Sender {
         }
         let index = self.sent.next;
         self.sent.next += 1;
-        if self.deadline == Time::MAX {
+        if self.deadline == Instant::MAX {
             self.deadline = now + settings.rdma_rto;
         }
         Some(Segment {
@@ -50,7 +54,11 @@ impl Sender {
 
     /// Returns the delay of the timer to set for the next segment; `None` if no segment waits because of pacing.
     /// The timer also expires when the rate changes with time, because the segment may be allowed then.
-    pub(super) fn take_rate_timer(&mut self, now: Time, settings: &Settings) -> Option<Time> {
+    pub(super) fn take_rate_timer(
+        &mut self,
+        now: Instant,
+        settings: &Settings,
+    ) -> Option<Duration> {
         if !self.has_next(settings) {
             return None;
         }
@@ -59,7 +67,7 @@ impl Sender {
     }
 
     /// Handles a packet that begins to leave the host: the next one follows it at the paced interval.
-    pub(crate) fn depart(&mut self, bytes: u32, now: Time, settings: &Settings) {
+    pub(crate) fn depart(&mut self, bytes: u32, now: Instant, settings: &Settings) {
         self.congestion.on_departure(bytes, now, settings);
         if let Some(pacer) = self.congestion.pacer() {
             pacer.on_send(now, bytes);
@@ -84,7 +92,7 @@ impl Sender {
         }
         if segments > 0 || nack {
             self.deadline = match self.sent.count() {
-                0 => Time::MAX,
+                0 => Instant::MAX,
                 _ => ack.now + settings.rdma_rto,
             };
         }
@@ -96,7 +104,7 @@ impl Sender {
             now: ack.now,
             rtt: None,
             elapsed: ack.now.saturating_since(ack.stamp),
-            smoothed_rtt: Time::ZERO,
+            smoothed_rtt: Duration::ZERO,
             marked: ack.marked,
             path: ack.path,
         };
@@ -104,20 +112,20 @@ impl Sender {
     }
 
     /// Restarts the timer, which has expired while packets of the flow are in flight and may not be lost.
-    pub(crate) fn wait_on(&mut self, now: Time, settings: &Settings) {
+    pub(crate) fn wait_on(&mut self, now: Instant, settings: &Settings) {
         self.deadline = now + settings.rdma_rto;
     }
 
     /// Sends everything again after no acknowledgement has arrived for too long.
     pub(super) fn begin_again(
         &mut self,
-        now: Time,
+        now: Instant,
         settings: &Settings,
         pool: &mut Pool<LossRecovery>,
     ) {
         self.go_back(pool);
         self.deadline = match self.sent.una == self.segments {
-            true => Time::MAX,
+            true => Instant::MAX,
             false => now + settings.rdma_rto,
         };
     }

@@ -8,7 +8,7 @@ use crate::transport::pool::{Pool, Reset};
 use crate::transport::prr::{Bound, Progress, RateReduction};
 use crate::transport::scoreboard::{Outstanding, Scoreboard};
 use crate::transport::{Acked, CongestionControl, Settings, Window};
-use crate::units::Time;
+use crate::units::Instant;
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Phase {
@@ -246,7 +246,7 @@ impl Sender {
     /// 6675 §5.1.
     pub(crate) fn on_timeout(
         &mut self,
-        now: Time,
+        now: Instant,
         settings: &Settings,
         pool: &mut Pool<LossRecovery>,
     ) -> Expiry {
@@ -267,7 +267,7 @@ impl Sender {
         Expiry::Timeout
     }
 
-    fn time_out(&mut self, recovery: &mut LossRecovery, now: Time, settings: &Settings) {
+    fn time_out(&mut self, recovery: &mut LossRecovery, now: Instant, settings: &Settings) {
         // A repeated timeout of the same segment leaves the threshold unchanged (RFC 5681 §3.1, note
         // on equation 4).
         if !self.rtt.is_backed_off() {
@@ -288,7 +288,11 @@ impl Sender {
 
 /// Sending.
 impl Sender {
-    pub(super) fn emit_in_recovery(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+    pub(super) fn emit_in_recovery(
+        &mut self,
+        now: Instant,
+        settings: &Settings,
+    ) -> Option<Segment> {
         if settings.is_rack() {
             return self.emit_by_time(now, settings);
         }

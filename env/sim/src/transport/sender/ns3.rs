@@ -19,7 +19,7 @@ use crate::transport::pool::Pool;
 use crate::transport::ranges::RangeSet;
 use crate::transport::scoreboard::Outstanding;
 use crate::transport::{CongestionControl, Settings};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Number of duplicate acknowledgements that indicates a loss.
 const DUP_THRESH: u32 = 3;
@@ -147,8 +147,8 @@ struct Progress {
     delivered_bytes: u32,
     /// True if a partial acknowledgement has covered a retransmission.
     repaired: bool,
-    smoothed: Time,
-    now: Time,
+    smoothed: Duration,
+    now: Instant,
 }
 
 impl LossRecovery {

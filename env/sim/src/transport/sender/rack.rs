@@ -12,7 +12,7 @@ use crate::transport::tail_probe::{TailProbe, Verdict, probe_timeout};
 use crate::transport::undo::Undo;
 use crate::transport::validation::is_limiting;
 use crate::transport::{Acked, CongestionControl, Settings, Window};
-use crate::units::Time;
+use crate::units::Instant;
 
 /// State of a sender with RACK, from its first segment to the acknowledgement of its last one.
 #[derive(Clone, Debug)]
@@ -34,22 +34,22 @@ enum Forced {
     First,
 }
 
-/// Expiry of each timer; [`Time::MAX`] while it is off.
+/// Expiry of each timer; [`Instant::MAX`] while it is off.
 #[derive(Clone, Copy, Debug)]
 struct Timers {
-    retransmission: Time,
-    probe: Time,
-    reordering: Time,
+    retransmission: Instant,
+    probe: Instant,
+    reordering: Instant,
 }
 
 impl Timers {
     const OFF: Timers = Timers {
-        retransmission: Time::MAX,
-        probe: Time::MAX,
-        reordering: Time::MAX,
+        retransmission: Instant::MAX,
+        probe: Instant::MAX,
+        reordering: Instant::MAX,
     };
 
-    fn next(&self) -> Time {
+    fn next(&self) -> Instant {
         self.retransmission.min(self.probe).min(self.reordering)
     }
 }
@@ -116,7 +116,7 @@ impl Sender {
         Some(result)
     }
 
-    fn situation(&self, phase: Phase, now: Time) -> Situation {
+    fn situation(&self, phase: Phase, now: Instant) -> Situation {
         Situation {
             now,
             smoothed_rtt: self.rtt.smoothed(),
@@ -127,14 +127,14 @@ impl Sender {
 
 /// Sending.
 impl Sender {
-    pub(super) fn emit_by_time(&mut self, now: Time, settings: &Settings) -> Option<Segment> {
+    pub(super) fn emit_by_time(&mut self, now: Instant, settings: &Settings) -> Option<Segment> {
         self.with_parts(|sender, parts| sender.next_by_time(parts, now, settings))?
     }
 
     fn next_by_time(
         &mut self,
         parts: Parts<'_>,
-        now: Time,
+        now: Instant,
         settings: &Settings,
     ) -> Option<Segment> {
         let Parts { recovery, time } = parts;
@@ -159,7 +159,7 @@ impl Sender {
             recovery.prr.sent(payload);
         }
         let repairs_first = forced.is_none() && retransmission && index == self.sent.una;
-        if time.timers.retransmission == Time::MAX || settings.linux_rules && repairs_first {
+        if time.timers.retransmission == Instant::MAX || settings.linux_rules && repairs_first {
             time.timers.retransmission = now + self.rtt.timeout(settings);
         }
         if !retransmission {
@@ -194,7 +194,7 @@ impl Sender {
     /// Restarts the probe timer if a probe may be sent: no segment is reported, nothing is being repaired, and
     /// no probe is in flight (§7.2). It expires at the latest with the retransmission timer, and then
     /// replaces it.
-    fn schedule_probe(&self, phase: Phase, time: &mut ByTime, now: Time, settings: &Settings) {
+    fn schedule_probe(&self, phase: Phase, time: &mut ByTime, now: Instant, settings: &Settings) {
         let outstanding = self.sent.count();
         let may = phase == Phase::Open
             && outstanding > 0
@@ -204,7 +204,7 @@ impl Sender {
             && time.forced.is_none();
         let sampled = self.rtt.measured();
         let timeout = may.then(|| probe_timeout(sampled, outstanding, settings));
-        time.timers.probe = timeout.map_or(Time::MAX, |timeout| {
+        time.timers.probe = timeout.map_or(Instant::MAX, |timeout| {
             now.saturating_add(timeout).min(time.timers.retransmission)
         });
     }
@@ -222,7 +222,7 @@ impl Sender {
         if self.sent.una == self.segments
             && let Some(recovery) = self.recovery.take()
         {
-            self.deadline = Time::MAX;
+            self.deadline = Instant::MAX;
             pool.give_back(recovery);
         }
     }
@@ -246,7 +246,7 @@ impl Sender {
         let left = time
             .rack
             .detect(&mut time.flight, self.situation(recovery.phase, ack.now));
-        time.timers.reordering = left.map_or(Time::MAX, |left| {
+        time.timers.reordering = left.map_or(Instant::MAX, |left| {
             ack.now
                 .saturating_add(left)
                 .saturating_add(settings.timer_slack)
@@ -274,7 +274,7 @@ impl Sender {
         let advanced = self.sent.advance_by(ack.next_expected);
         self.sent.una += advanced;
         let rack = &mut time.rack;
-        let mut earliest = Time::MAX;
+        let mut earliest = Instant::MAX;
         let delivered = time.flight.acknowledge(self.sent.una, blocks, |segment| {
             rack.on_delivered(&segment, ack.stamp, ack.now);
             if !segment.retransmitted {
@@ -391,7 +391,7 @@ impl Sender {
         time.undo = Undo::begin(self.window);
         time.probe.cancel();
         time.forced = None;
-        time.timers.probe = Time::MAX;
+        time.timers.probe = Instant::MAX;
         self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
         recovery.prr = RateReduction::begin(flight);
         recovery.phase = Phase::Recovery {
@@ -413,13 +413,13 @@ fn bound(is_safe: bool, settings: &Settings) -> Bound {
 /// Timers.
 impl Sender {
     /// Handles the expiry of the next timer.
-    pub(super) fn expire_by_time(&mut self, now: Time, settings: &Settings) -> Expiry {
+    pub(super) fn expire_by_time(&mut self, now: Instant, settings: &Settings) -> Expiry {
         let expiry = self.with_parts(|sender, Parts { recovery, time }| {
             if time.timers.reordering <= now {
                 sender.end_patience(recovery, time, now, settings);
                 Expiry::Reordering
             } else if time.timers.probe <= now {
-                time.timers.probe = Time::MAX;
+                time.timers.probe = Instant::MAX;
                 time.timers.retransmission = now + sender.rtt.timeout(settings);
                 time.forced = Some(Forced::Probe);
                 Expiry::Probe
@@ -436,12 +436,12 @@ impl Sender {
         &mut self,
         recovery: &mut LossRecovery,
         time: &mut ByTime,
-        now: Time,
+        now: Instant,
         settings: &Settings,
     ) {
         let situation = self.situation(recovery.phase, now);
         let left = time.rack.detect(&mut time.flight, situation);
-        time.timers.reordering = left.map_or(Time::MAX, |left| {
+        time.timers.reordering = left.map_or(Instant::MAX, |left| {
             now.saturating_add(left)
                 .saturating_add(settings.timer_slack)
         });
@@ -465,7 +465,7 @@ impl Sender {
         &mut self,
         recovery: &mut LossRecovery,
         time: &mut ByTime,
-        now: Time,
+        now: Instant,
         settings: &Settings,
     ) {
         if recovery.phase == Phase::Open {

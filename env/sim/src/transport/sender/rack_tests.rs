@@ -16,15 +16,15 @@ fn flow_by_time(segments: u32, changes: &str) -> (Sender, Settings) {
     let mut sender = Sender::new(u64::from(segments * settings.mss), &settings);
     sender.begin_by_time(&mut Pool::default());
     assert_eq!(
-        send_all(&mut sender, Time::ZERO, &settings).len(),
+        send_all(&mut sender, Instant::ZERO, &settings).len(),
         10.min(segments as usize)
     );
     ack(&mut sender, 1, None, 0, 100, &settings);
     (sender, settings)
 }
 
-fn at(us: u64) -> Time {
-    Time::from_us(us)
+fn at(us: u64) -> Instant {
+    Instant::from_us(us)
 }
 
 /// Passes the sender an acknowledgement that arrives at `now` of a segment that left at `stamp`,
@@ -65,10 +65,10 @@ fn before_the_first_measurement_a_probe_stands_for_the_timeout() {
     };
     let mut sender = Sender::new(u64::from(3 * settings.mss), &settings);
     sender.begin_by_time(&mut Pool::default());
-    assert_eq!(send_all(&mut sender, Time::ZERO, &settings), [0, 1, 2]);
-    assert_eq!(sender.deadline(), Time::from_ms(200));
+    assert_eq!(send_all(&mut sender, Instant::ZERO, &settings), [0, 1, 2]);
+    assert_eq!(sender.deadline(), Instant::from_ms(200));
     assert_eq!(expire(&mut sender, &settings), (Expiry::Probe, vec![2]));
-    assert_eq!(sender.deadline(), Time::from_ms(400));
+    assert_eq!(sender.deadline(), Instant::from_ms(400));
     let (expiry, sent) = expire(&mut sender, &settings);
     assert_eq!((expiry, sent), (Expiry::Timeout, vec![0]));
     assert_eq!(sender.cwnd(), settings.mss);
@@ -80,7 +80,7 @@ fn before_the_first_measurement_a_probe_stands_for_the_timeout() {
 /// segment is lost again and need not wait for the timeout.
 #[test]
 fn the_round_trip_of_the_handshake_tells_retransmissions_from_originals() {
-    for (handshake, resent) in [(Some(at(100)), vec![0]), (None, vec![])] {
+    for (handshake, resent) in [(Some(Duration::from_us(100)), vec![0]), (None, vec![])] {
         let settings = Settings {
             recovery: crate::scenario::Recovery::Rack,
             ..settings()
@@ -90,7 +90,7 @@ fn the_round_trip_of_the_handshake_tells_retransmissions_from_originals() {
             sender.rtt.sample(rtt);
         }
         sender.begin_by_time(&mut Pool::default());
-        assert_eq!(send_all(&mut sender, Time::ZERO, &settings).len(), 10);
+        assert_eq!(send_all(&mut sender, Instant::ZERO, &settings).len(), 10);
         let mut sent = Vec::new();
         for reported in 5..=10 {
             let blocks = Some([(2, reported), (0, 0), (0, 0)]);
@@ -107,9 +107,9 @@ fn the_round_trip_of_the_handshake_tells_retransmissions_from_originals() {
 fn the_timeout_is_a_round_trip_and_at_least_min_rto_as_in_linux() {
     let (sender, settings) = flow_by_time(20, "");
     // RTTVAR is 50 µs, and four times that is less than minRTO.
-    assert_eq!(sender.rtt.timeout(&settings), at(200_100));
+    assert_eq!(sender.rtt.timeout(&settings), Duration::from_us(200_100));
     let (sender, settings) = flow_by_time(20, "min_rto_us=150");
-    assert_eq!(sender.rtt.timeout(&settings), at(300));
+    assert_eq!(sender.rtt.timeout(&settings), Duration::from_us(300));
 }
 
 /// The last of ten segments is lost. The probe repeats it, so that no recovery is needed.
@@ -122,7 +122,7 @@ fn a_lost_last_segment_is_repaired_by_the_probe() {
     assert_eq!(expire(&mut sender, &settings), (Expiry::Probe, vec![9]));
     assert!(!sender.is_recovering());
     ack(&mut sender, 10, None, 2_425, 2_525, &settings);
-    assert!(sender.is_done() && sender.deadline() == Time::MAX);
+    assert!(sender.is_done() && sender.deadline() == Instant::MAX);
 }
 
 /// The last three segments are lost: the report of the probe shows that the two before it are lost, too.
@@ -291,7 +291,7 @@ fn all_is_given_back_at_the_end_and_late_acknowledgements_change_nothing() {
     let last = |blocks| Ack {
         next_expected: 10,
         blocks,
-        stamp: Time::ZERO,
+        stamp: Instant::ZERO,
         retransmission: false,
         marked: true,
         congested: false,
@@ -303,7 +303,7 @@ fn all_is_given_back_at_the_end_and_late_acknowledgements_change_nothing() {
     assert_eq!(pool.count(), 1);
     let report = [(9, 10), (0, 0), (0, 0)];
     sender.on_ack(&last(Some(&report)), &settings, &mut pool);
-    assert_eq!(sender.deadline(), Time::MAX);
+    assert_eq!(sender.deadline(), Instant::MAX);
     assert_eq!(sender.emit(at(300), &settings), None);
 }
 
@@ -359,5 +359,5 @@ fn the_timer_of_linux_counts_from_the_repair_of_the_first_segment() {
     assert_eq!(rfc, (at(200_200), at(200_200)));
     assert_eq!(linux.0, at(200 + 200_100));
     // SRTT = 7/8 · 100 + 1/8 · 250 = 118.75 µs.
-    assert_eq!(linux.1, at(250 + 200_000) + Time::from_ns(118_750));
+    assert_eq!(linux.1, at(250 + 200_000) + Duration::from_ns(118_750));
 }

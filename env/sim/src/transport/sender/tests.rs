@@ -13,7 +13,7 @@ fn flow(segments: u32) -> (Sender, Settings) {
     )
 }
 
-pub(super) fn send_all(sender: &mut Sender, now: Time, settings: &Settings) -> Vec<u32> {
+pub(super) fn send_all(sender: &mut Sender, now: Instant, settings: &Settings) -> Vec<u32> {
     std::iter::from_fn(|| sender.emit(now, settings))
         .map(|segment| segment.index)
         .collect()
@@ -25,14 +25,14 @@ fn acknowledge(
     sender: &mut Sender,
     next_expected: u32,
     blocks: Option<&SackBlocks>,
-    rtt: Option<Time>,
-    now: Time,
+    rtt: Option<Duration>,
+    now: Instant,
     settings: &Settings,
 ) {
     let ack = Ack {
         next_expected,
         blocks,
-        stamp: now - rtt.unwrap_or(Time::ZERO),
+        stamp: now.saturating_sub(rtt.unwrap_or_default()),
         retransmission: rtt.is_none(),
         marked: false,
         congested: false,
@@ -42,7 +42,7 @@ fn acknowledge(
     sender.on_ack(&ack, settings, &mut Pool::default());
 }
 
-fn time_out(sender: &mut Sender, now: Time, settings: &Settings) {
+fn time_out(sender: &mut Sender, now: Instant, settings: &Settings) {
     sender.on_timeout(now, settings, &mut Pool::default());
 }
 
@@ -54,19 +54,19 @@ fn block(start: u32, end: u32) -> SackBlocks {
 fn the_initial_window_then_two_segments_for_every_acknowledgement() {
     let (mut sender, settings) = flow(100);
     assert_eq!(
-        send_all(&mut sender, Time::ZERO, &settings),
+        send_all(&mut sender, Instant::ZERO, &settings),
         (0..10).collect::<Vec<_>>()
     );
     acknowledge(
         &mut sender,
         1,
         None,
-        Some(Time::from_us(60)),
-        Time::from_us(60),
+        Some(Duration::from_us(60)),
+        Instant::from_us(60),
         &settings,
     );
     assert_eq!(
-        send_all(&mut sender, Time::from_us(60), &settings),
+        send_all(&mut sender, Instant::from_us(60), &settings),
         [10, 11]
     );
     assert!(sender.in_slow_start());
@@ -76,19 +76,19 @@ fn the_initial_window_then_two_segments_for_every_acknowledgement() {
 fn the_last_segment_is_short_and_all_acknowledged_stops_the_timer() {
     let settings = settings();
     let mut sender = Sender::new(u64::from(settings.mss) + 1, &settings);
-    sender.emit(Time::ZERO, &settings);
-    let last = sender.emit(Time::ZERO, &settings).unwrap();
+    sender.emit(Instant::ZERO, &settings);
+    let last = sender.emit(Instant::ZERO, &settings).unwrap();
     assert_eq!((last.index, last.payload), (1, 1));
-    assert_eq!(sender.deadline(), Time::from_ms(200));
-    acknowledge(&mut sender, 2, None, None, Time::from_us(50), &settings);
-    assert_eq!(sender.deadline(), Time::MAX);
+    assert_eq!(sender.deadline(), Instant::from_ms(200));
+    acknowledge(&mut sender, 2, None, None, Instant::from_us(50), &settings);
+    assert_eq!(sender.deadline(), Instant::MAX);
     assert!(sender.is_done());
 }
 
 #[test]
 fn duplicate_acknowledgements_send_new_data_then_the_hole() {
     let (mut sender, settings) = flow(100);
-    send_all(&mut sender, Time::ZERO, &settings);
+    send_all(&mut sender, Instant::ZERO, &settings);
     // Segment 0 is lost. The first two SACKs allow new segments (limited transmit, RFC 3042).
     for sacked in 1..3 {
         acknowledge(
@@ -96,24 +96,27 @@ fn duplicate_acknowledgements_send_new_data_then_the_hole() {
             0,
             Some(&block(1, sacked + 1)),
             None,
-            Time::ZERO,
+            Instant::ZERO,
             &settings,
         );
-        assert_eq!(send_all(&mut sender, Time::ZERO, &settings), [9 + sacked]);
+        assert_eq!(
+            send_all(&mut sender, Instant::ZERO, &settings),
+            [9 + sacked]
+        );
     }
     acknowledge(
         &mut sender,
         0,
         Some(&block(1, 4)),
         None,
-        Time::ZERO,
+        Instant::ZERO,
         &settings,
     );
     assert!(sender.is_recovering());
-    assert_eq!(send_all(&mut sender, Time::ZERO, &settings)[0], 0);
+    assert_eq!(send_all(&mut sender, Instant::ZERO, &settings)[0], 0);
     // Half of the 12 segments outstanding.
     assert_eq!(sender.window.ssthresh, 6 * settings.mss);
-    acknowledge(&mut sender, 12, None, None, Time::ZERO, &settings);
+    acknowledge(&mut sender, 12, None, None, Instant::ZERO, &settings);
     assert!(!sender.is_recovering());
     assert_eq!(sender.cwnd(), 6 * settings.mss);
 }
@@ -121,19 +124,19 @@ fn duplicate_acknowledgements_send_new_data_then_the_hole() {
 #[test]
 fn a_timeout_goes_back_to_one_segment_and_skips_what_was_sacked() {
     let (mut sender, settings) = flow(10);
-    send_all(&mut sender, Time::ZERO, &settings);
+    send_all(&mut sender, Instant::ZERO, &settings);
     acknowledge(
         &mut sender,
         0,
         Some(&block(2, 4)),
         None,
-        Time::ZERO,
+        Instant::ZERO,
         &settings,
     );
     let expiry = sender.deadline();
     time_out(&mut sender, expiry, &settings);
     assert_eq!(sender.window.ssthresh, 5 * settings.mss);
-    assert_eq!(sender.deadline(), expiry + Time::from_ms(400));
+    assert_eq!(sender.deadline(), expiry + Duration::from_ms(400));
     assert_eq!(send_all(&mut sender, expiry, &settings), [0]);
     acknowledge(&mut sender, 1, None, None, expiry, &settings);
     assert_eq!(send_all(&mut sender, expiry, &settings), [1, 4]);
@@ -142,28 +145,28 @@ fn a_timeout_goes_back_to_one_segment_and_skips_what_was_sacked() {
 #[test]
 fn a_second_timeout_leaves_the_threshold() {
     let (mut sender, settings) = flow(40);
-    send_all(&mut sender, Time::ZERO, &settings);
-    time_out(&mut sender, Time::from_ms(200), &settings);
+    send_all(&mut sender, Instant::ZERO, &settings);
+    time_out(&mut sender, Instant::from_ms(200), &settings);
     let threshold = sender.window.ssthresh;
-    send_all(&mut sender, Time::from_ms(200), &settings);
-    time_out(&mut sender, Time::from_ms(600), &settings);
+    send_all(&mut sender, Instant::from_ms(200), &settings);
+    time_out(&mut sender, Instant::from_ms(600), &settings);
     assert_eq!(sender.window.ssthresh, threshold);
 }
 
 #[test]
 fn a_lost_tail_is_retransmitted_once_when_nothing_else_can_be_sent() {
     let (mut sender, settings) = flow(10);
-    send_all(&mut sender, Time::ZERO, &settings);
+    send_all(&mut sender, Instant::ZERO, &settings);
     // Segments 0 and 9 are lost; 1 to 8 arrive.
     acknowledge(
         &mut sender,
         0,
         Some(&block(1, 9)),
         None,
-        Time::ZERO,
+        Instant::ZERO,
         &settings,
     );
-    assert_eq!(send_all(&mut sender, Time::ZERO, &settings), [0, 9]);
+    assert_eq!(send_all(&mut sender, Instant::ZERO, &settings), [0, 9]);
 }
 
 fn flow_without_sack(segments: u32) -> (Sender, Settings) {
@@ -181,7 +184,7 @@ fn flow_without_sack(segments: u32) -> (Sender, Settings) {
 #[test]
 fn without_sack_fast_recovery_goes_from_hole_to_hole() {
     let (mut sender, settings) = flow_without_sack(100);
-    let now = Time::ZERO;
+    let now = Instant::ZERO;
     let duplicate = |sender: &mut Sender| {
         acknowledge(sender, 0, None, None, now, &settings);
         send_all(sender, now, &settings)
@@ -211,7 +214,7 @@ fn without_sack_fast_recovery_goes_from_hole_to_hole() {
 #[test]
 fn without_sack_a_timeout_sends_everything_again_in_order() {
     let (mut sender, settings) = flow_without_sack(100);
-    send_all(&mut sender, Time::ZERO, &settings);
+    send_all(&mut sender, Instant::ZERO, &settings);
     let later = sender.deadline();
     time_out(&mut sender, later, &settings);
     assert_eq!(send_all(&mut sender, later, &settings), [0]);
@@ -233,19 +236,19 @@ fn recovery_state_is_given_back() {
     let ack = |next_expected, blocks| Ack {
         next_expected,
         blocks,
-        stamp: Time::ZERO,
+        stamp: Instant::ZERO,
         retransmission: false,
         marked: false,
         congested: false,
-        now: Time::ZERO,
+        now: Instant::ZERO,
         path: None,
     };
-    send_all(&mut sender, Time::ZERO, &settings);
+    send_all(&mut sender, Instant::ZERO, &settings);
     sender.on_ack(&ack(1, None), &settings, &mut pool);
     assert!(sender.recovery.is_none());
     let blocks = block(2, 6);
     sender.on_ack(&ack(1, Some(&blocks)), &settings, &mut pool);
-    send_all(&mut sender, Time::ZERO, &settings);
+    send_all(&mut sender, Instant::ZERO, &settings);
     assert!(sender.is_recovering() && sender.recovery.is_some());
     assert_eq!(pool.count(), 0);
     sender.on_ack(&ack(sender.sent.next, None), &settings, &mut pool);

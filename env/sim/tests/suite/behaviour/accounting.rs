@@ -1,6 +1,6 @@
 //! No byte and no packet is lost or counted twice.
 
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 use proptest::prelude::*;
 
 use crate::behaviour::setup::{EVENTS_PER_CHECK, MANY_EVENTS, any_setup, config};
@@ -11,7 +11,7 @@ proptest! {
     #[test]
     fn bytes_and_packets_are_conserved_and_time_never_goes_back(setup in any_setup()) {
         let mut simulator = setup.simulator();
-        let mut last = Time::ZERO;
+        let mut last = Instant::ZERO;
         for event in 0..MANY_EVENTS {
             if simulator.finished() || !simulator.step() {
                 break;

@@ -1,20 +1,20 @@
 //! Every flow completes, none faster than the line allows, and the network empties.
 
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Duration;
 use proptest::prelude::*;
 
 use crate::behaviour::setup::{MANY_EVENTS, any_setup, config};
 
 /// Returns the least time from the establishment to the last byte: all packets on the host's line, then
 /// the last one on the port's.
-fn least_time(scenario: &Scenario, size: u64) -> Time {
+fn least_time(scenario: &Scenario, size: u64) -> Duration {
     let mss = u64::from(scenario.packets.mss);
     let packets = size.div_ceil(mss);
     let last_payload = size - (packets - 1) * mss;
     let headers = scenario.full_packet_bytes() - mss + u64::from(scenario.packets.overhead_bytes);
     let rate = scenario.rate();
-    let full = Time((packets - 1) * rate.transmission_time(mss + headers).as_ps());
+    let full = rate.transmission_time(mss + headers) * (packets - 1);
     let last = rate.transmission_time(last_payload + headers);
     let propagation = scenario.propagation();
     full + last + propagation + last + propagation

@@ -15,7 +15,7 @@ use bufgym_sim::scenario::{
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::switch::policy::{Kind, ParameterInfo, catalogue};
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -295,7 +295,7 @@ fn flows() -> impl Strategy<Value = Vec<FlowSpec>> {
                 id,
                 src: src % 16,
                 dst: if dst == src { (dst + 1) % 16 } else { dst % 16 },
-                start: Time::from_ns(start_ns),
+                start: Instant::from_ns(start_ns),
                 size,
                 kind: 0,
                 query: -1,

@@ -10,7 +10,7 @@ use bufgym_sim::switch::policy::ControlledThreshold;
 use bufgym_sim::switch::policy::ndt::TriggerMode;
 use bufgym_sim::switch::{PacketView, Policy, Verdict, View};
 use bufgym_sim::traffic::{FlowSpec, Trace};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use bufgym_util::rng::{below, stream};
 use proptest::prelude::*;
 
@@ -49,7 +49,7 @@ fn fabric(setup: &Setup) -> FabricSimulator {
 }
 
 /// Returns all values that must be equal for equal results.
-pub(super) fn results(outcome: &Outcome) -> (Vec<Option<Time>>, [u64; 7], Vec<f64>) {
+pub(super) fn results(outcome: &Outcome) -> (Vec<Option<Instant>>, [u64; 7], Vec<f64>) {
     let summary = &outcome.summary;
     let finishes = outcome.records.iter().map(|record| record.finish);
     let counts = [
@@ -131,7 +131,7 @@ proptest! {
     #[test]
     fn no_byte_and_no_packet_is_lost_between_switches(setup in any_fabric()) {
         let mut simulator = fabric(&setup);
-        let mut last = Time::ZERO;
+        let mut last = Instant::ZERO;
         for event in 0..MANY_EVENTS {
             if simulator.finished() || !simulator.step() {
                 break;
@@ -181,7 +181,7 @@ proptest! {
             flow.query = (flow.id % 3).cast_signed() - 1;
         }
         for record in fabric(&setup).run().records {
-            let fct = record.fct.unwrap_or(Time::MAX);
+            let fct = record.fct.unwrap_or(Duration::MAX);
             let base = record.base.unwrap_or_default();
             prop_assert!(fct >= base, "{:?}: {} of {}", record.spec, fct, base);
         }
@@ -231,7 +231,7 @@ fn a_sprayed_flow_alone_is_not_faster_than_its_base() {
             id,
             src: 0,
             dst,
-            start: Time::from_ms(1_000 * id),
+            start: Instant::from_ms(1_000 * id),
             size,
             kind: 0,
             query: -1,
@@ -269,7 +269,7 @@ fn a_window_crosses_a_fabric_as_a_pipeline() {
             id: 0,
             src: 1,
             dst,
-            start: Time::from_us(3),
+            start: Instant::from_us(3),
             size: segments * u64::from(scenario.packets.mss),
             kind: 0,
             query: -1,
@@ -289,7 +289,7 @@ fn a_window_crosses_a_fabric_as_a_pipeline() {
             let expected = transmissions * packet.as_ps() + links * scenario.propagation().as_ps();
             assert_eq!(
                 record.fct,
-                Some(Time(expected)),
+                Some(Duration(expected)),
                 "{segments} segments, {links} links"
             );
             assert_eq!(record.slowdown, Some(1.0));
@@ -390,7 +390,7 @@ fn packets_by_port(scenario: &Scenario, network: LeafSpine) -> Vec<Vec<u64>> {
             id,
             src: u32::try_from(src).unwrap(),
             dst: u32::try_from(dst).unwrap(),
-            start: Time::from_us(id),
+            start: Instant::from_us(id),
             size: 1_000,
             kind: 0,
             query: -1,

@@ -10,7 +10,7 @@ use bufgym_sim::network::{Outcome, Records};
 use bufgym_sim::scenario::{Scenario, TransportKind};
 use bufgym_sim::switch::{PolicySpec, aqm, policy};
 use bufgym_sim::traffic::generate;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use bufgym_util::rng::{Split, trace_seed};
 
 /// Kinds of networks: name, preset and settings.
@@ -94,8 +94,12 @@ impl Hash {
 
     fn outcome(&mut self, outcome: &Outcome) {
         for record in &outcome.records {
-            for time in [record.established, record.finish, record.base] {
-                self.word(time.map_or(u64::MAX, Time::as_ps));
+            let instants = [record.established, record.finish].map(|at| at.map(Instant::as_ps));
+            for ps in instants
+                .into_iter()
+                .chain([record.base.map(Duration::as_ps)])
+            {
+                self.word(ps.unwrap_or(u64::MAX));
             }
             self.word(record.timeouts.into());
         }
@@ -175,7 +179,7 @@ fn run(preset: &str, settings: &str, transport: &str) -> Vec<(String, Hash)> {
     }
     let trace = generate(&scenario, trace_seed(Split::Test, 1, 0));
     let records = Records {
-        timeline: Some(Time::from_us(100)),
+        timeline: Some(Duration::from_us(100)),
         drops: true,
         ..Records::default()
     };

@@ -4,9 +4,9 @@ use bufgym_sim::network::OneSwitch;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 
-fn alone(start: Time, size: u64) -> Trace {
+fn alone(start: Instant, size: u64) -> Trace {
     Trace {
         flows: vec![FlowSpec {
             id: 0,
@@ -32,8 +32,8 @@ fn the_largest_packet_takes_its_time_and_a_larger_one_is_refused() {
         scenario.packets.mss = (65_535 - headers - added) as u32;
         let size = 100 * u64::from(scenario.packets.mss);
         let dt = PolicySpec::baseline();
-        let outcome = dt.run(&scenario, &alone(Time::ZERO, size)).unwrap();
-        let line_time = Time(100 * scenario.rate().transmission_time(65_535).as_ps());
+        let outcome = dt.run(&scenario, &alone(Instant::ZERO, size)).unwrap();
+        let line_time = scenario.rate().transmission_time(65_535) * 100;
         assert!(outcome.records[0].fct.unwrap() > line_time);
         scenario.packets.mss += 1;
         let error = scenario.validate().unwrap_err().to_string();
@@ -126,7 +126,7 @@ fn a_flow_beyond_the_last_instant_is_unfinished() {
     ] {
         scenario.set(setting).unwrap();
     }
-    let start = Time::from_ns(Trace::MAX_START_NS);
+    let start = Instant::from_ns(Trace::MAX_START_NS);
     for (segments, completes) in [(100, true), (600, false)] {
         let trace = alone(start, segments * 1_460);
         for policy in ["cs", "dt"] {
@@ -136,7 +136,7 @@ fn a_flow_beyond_the_last_instant_is_unfinished() {
             assert_eq!(outcome.summary.completed == 1, completes, "{segments}");
             assert_eq!(outcome.summary.drops, 0);
             assert_eq!(simulator.check_invariants(), Ok(()));
-            assert!(simulator.now() > start && simulator.now() < Time::from_ms(1_152_000_000));
+            assert!(simulator.now() > start && simulator.now() < Instant::from_ms(1_152_000_000));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use bufgym_sim::scenario::{Ecmp, RangeU32, Scenario, SlowdownBase, TopologyKind};
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use proptest::prelude::*;
 
 use crate::behaviour::fabric::{any_fabric, results};
@@ -88,7 +88,7 @@ fn every_link_has_its_rate_and_its_delay() {
             src: 0,
             dst: 1,
             size: 2 * 1_460,
-            start: Time::ZERO,
+            start: Instant::ZERO,
             query: -1,
             kind: 0,
             priority: 0,
@@ -98,7 +98,7 @@ fn every_link_has_its_rate_and_its_delay() {
     let dt: PolicySpec = "dt".parse().expect("a policy");
     let outcome = dt.run(&scenario, &trace).expect("the network is valid");
     let delays = 1_000 + 50_000 + 7_000 + 1_000;
-    let expected = Time::from_ns(12_144 + 2 * 30_360 + 6_072 + 12_144 + delays);
+    let expected = Duration::from_ns(12_144 + 2 * 30_360 + 6_072 + 12_144 + delays);
     assert_eq!(outcome.records[0].fct, Some(expected));
     assert_eq!(outcome.records[0].slowdown, Some(1.0));
 }

@@ -9,7 +9,7 @@ use bufgym_sim::network::{
 use bufgym_sim::scenario::{RangeF64, Scenario};
 use bufgym_sim::switch::{AnyPolicy, PolicySpec};
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use proptest::prelude::*;
 
 use crate::behaviour::setup::{EVENTS_PER_CHECK, MANY_EVENTS, cases};
@@ -68,7 +68,7 @@ fn run(policy: &str, scenario: &Scenario, seed: u64) -> (FabricSimulator, Outcom
 
 const POLICIES: [&str; 4] = ["sonic", "sonic-abm", "reverie", "reverie:gamma=0.999999"];
 
-fn finishes(outcome: &[bufgym_sim::network::FlowRecord]) -> Vec<Option<Time>> {
+fn finishes(outcome: &[bufgym_sim::network::FlowRecord]) -> Vec<Option<Instant>> {
     outcome.iter().map(|record| record.finish).collect()
 }
 
@@ -240,7 +240,7 @@ fn two_answers(bytes: u64) -> Trace {
         id,
         src,
         dst,
-        start: Time::ZERO,
+        start: Instant::ZERO,
         size: bytes,
         kind: 0,
         query: 0,
@@ -293,7 +293,7 @@ fn hosts_send_rdma_and_tcp_in_turn_under_the_rules_of_the_code() {
         id,
         src: 0,
         dst,
-        start: Time::ZERO,
+        start: Instant::ZERO,
         size,
         kind: 0,
         query,
@@ -393,7 +393,7 @@ impl WorstCase {
 
     /// Returns the most headroom that is used, and the number of lost lossless packets.
     fn run(self, headroom: u64) -> (u64, u64) {
-        let start = |ps| Time::from_us(1) + Time(ps);
+        let start = |ps| Instant::from_us(1) + Duration(ps);
         let flow = |id, src, dst, start, size, query, priority| FlowSpec {
             id,
             src,
@@ -692,7 +692,7 @@ fn balances<T: Topology>(
     for paused in simulator.pauses() {
         let to = paused.to.expect("every pause ends");
         let place = (paused.switch, paused.port, paused.priority);
-        let before = last.insert(place, to).unwrap_or(Time::ZERO);
+        let before = last.insert(place, to).unwrap_or(Instant::ZERO);
         prop_assert!(
             before <= paused.from && paused.from <= to,
             "they alternate: {:?}",

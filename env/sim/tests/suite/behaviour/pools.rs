@@ -4,7 +4,7 @@ use bufgym_sim::network::{LeafSpine, Outcome, PooledLeafSpine, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::generate;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 
 fn scenario(changes: &[&str]) -> Scenario {
     let mut scenario = Scenario::preset("leafspine-4x4").unwrap();
@@ -15,7 +15,7 @@ fn scenario(changes: &[&str]) -> Scenario {
     scenario
 }
 
-fn finishes(outcome: &Outcome) -> Vec<Option<Time>> {
+fn finishes(outcome: &Outcome) -> Vec<Option<Instant>> {
     outcome.records.iter().map(|record| record.finish).collect()
 }
 

@@ -4,7 +4,7 @@ use bufgym_sim::network::{HostObserver, Observer, OneSwitch, Simulator, SwitchId
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{PacketView, PolicySpec, View};
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 
 fn scenario(changes: &[&str]) -> Scenario {
     let mut scenario = Scenario::default();
@@ -21,7 +21,7 @@ fn trace(priority: u8) -> Trace {
         id: u64::from(src),
         src,
         dst: 0,
-        start: Time::ZERO,
+        start: Instant::ZERO,
         size: 200_000,
         kind: 0,
         query: -1,
@@ -82,7 +82,7 @@ fn every_queue_has_its_control_factor() {
     for policy in ["dt", "abm", "fab", "edt", "tdt", "ib", "occamy"] {
         let simulator = simulator(policy, &scenario, &trace(0));
         let switch = simulator.switch(SwitchId(0));
-        let threshold = |queue| switch.threshold(queue, Time::ZERO);
+        let threshold = |queue| switch.threshold(queue, Instant::ZERO);
         let [first, second] = [4_000_000, 250_000].map(Some);
         assert_eq!(threshold(0), first, "{policy}");
         assert_eq!(threshold(1), second, "{policy}");
@@ -191,7 +191,7 @@ fn without_slow_start_windows_grow_slowly() {
             .unwrap()
     };
     // 10 + 20 + 40 + 80 segments, and 10 + 11 + … + 17.
-    let round_trips = |fct: Time| fct.0 / Time::from_ms(4).0;
+    let round_trips = |fct: Duration| fct.0 / Duration::from_ms(4).0;
     assert_eq!(round_trips(fct(true)), 3);
     assert_eq!(round_trips(fct(false)), 7);
 }

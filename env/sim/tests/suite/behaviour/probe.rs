@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{Loss, PacketView, Policy, Verdict, View};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 
 /// A packet that left a port.
 #[derive(Clone, Copy, Debug)]
@@ -14,13 +14,13 @@ pub struct Departure {
     /// Wire bytes that left.
     pub bytes: u64,
     /// Time at which the packet entered the queue.
-    pub enqueued: Time,
+    pub enqueued: Instant,
     /// Time at which the last bit of the packet before it had left; zero for the first.
-    pub port_free: Time,
+    pub port_free: Instant,
     /// Time at which the last bit of the packet left.
-    pub left: Time,
+    pub left: Instant,
     /// Time that the line needs for the packet.
-    pub transmission: Time,
+    pub transmission: Duration,
 }
 
 /// Wrapper of a policy.
@@ -30,8 +30,8 @@ pub struct Probe<P> {
     overhead_bytes: u64,
     count_in_service: bool,
     /// Bytes and time of entry of each packet in each queue, the one in service first.
-    queues: Vec<VecDeque<(u64, Time)>>,
-    free_since: Vec<Time>,
+    queues: Vec<VecDeque<(u64, Instant)>>,
+    free_since: Vec<Instant>,
     /// Departures in the order in which the packets left.
     pub departures: Vec<Departure>,
     /// Packets that entered a queue.
@@ -55,7 +55,7 @@ impl<P> Probe<P> {
             overhead_bytes: u64::from(scenario.packets.overhead_bytes),
             count_in_service: scenario.queues.count_in_service,
             queues: vec![VecDeque::new(); ports],
-            free_since: vec![Time::ZERO; ports],
+            free_since: vec![Instant::ZERO; ports],
             departures: Vec::new(),
             enqueued: 0,
             drops: 0,

@@ -50,7 +50,7 @@ proptest! {
             .policy()
             .departures
             .iter()
-            .map(|d| (d.left - d.transmission).saturating_since(d.enqueued).0 as f64 * 1e-6)
+            .map(|d| d.left.saturating_since(d.enqueued + d.transmission).0 as f64 * 1e-6)
             .collect();
         waits.sort_by(f64::total_cmp);
         let rank = (0.99 * waits.len() as f64).ceil() as usize;

@@ -4,7 +4,7 @@ use bufgym_sim::network::{LeafSpine, OneSwitch, Outcome, Simulator, SwitchId};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 use proptest::prelude::*;
 
 use crate::behaviour::setup::{any_setup, cases, least_buffer};
@@ -28,7 +28,7 @@ fn flow(src: u32, size: u64, query: i64) -> FlowSpec {
         id: u64::from(src),
         src,
         dst: 0,
-        start: Time::ZERO,
+        start: Instant::ZERO,
         size,
         kind: 0,
         query,
@@ -69,7 +69,7 @@ fn settle(flows: u32, changes: &[&str]) -> Settled {
     let mut simulator: Simulator = policy
         .simulator::<OneSwitch>(&scenario, &long_flows(flows))
         .unwrap();
-    let [from, until] = [10, 14].map(Time::from_ms);
+    let [from, until] = [10, 14].map(Instant::from_ms);
     let (mut byte_ps, mut last) = (0.0, from);
     let mut range = [f64::INFINITY, 0.0];
     let mut sent_before = 0;
@@ -312,7 +312,7 @@ fn what_a_transport_needs_is_said() {
     assert_eq!(scenario, Scenario::default());
 }
 
-fn finishes(outcome: &Outcome) -> Vec<Option<Time>> {
+fn finishes(outcome: &Outcome) -> Vec<Option<Instant>> {
     outcome.records.iter().map(|record| record.finish).collect()
 }
 

@@ -4,7 +4,7 @@ use bufgym_sim::network::{FabricSimulator, FlowRecord, LeafSpine, Outcome, Simul
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{PacketView, Policy, PolicySpec, Verdict, View};
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use proptest::prelude::*;
 
 use crate::behaviour::setup::cases;
@@ -41,7 +41,7 @@ fn flow(src: u32, dst: u32, size: u64, query: i64) -> FlowSpec {
         id: 0,
         src,
         dst,
-        start: Time::ZERO,
+        start: Instant::ZERO,
         size,
         kind: 0,
         query,
@@ -83,10 +83,10 @@ fn an_rdma_flow_in_an_idle_network_takes_so_long() {
     for kind in ["dcqcn", "dcqcn:preset=reverie"] {
         let transport = format!("transport={kind}");
         let record = alone(&[&transport, "fct=receiver"]);
-        assert_eq!(record.fct, Some(Time(50_926_080)), "last byte, {kind}");
+        assert_eq!(record.fct, Some(Duration(50_926_080)), "last byte, {kind}");
         let record = alone(&[&transport]);
-        assert_eq!(record.fct, Some(Time(59_002_880)), "last ACK, {kind}");
-        assert_eq!(record.base, Some(Time(59_200_000)), "{kind}");
+        assert_eq!(record.fct, Some(Duration(59_002_880)), "last ACK, {kind}");
+        assert_eq!(record.base, Some(Duration(59_200_000)), "{kind}");
         let slowdown = record.slowdown.unwrap();
         assert!((slowdown - 0.99667).abs() < 5e-6, "{slowdown}");
     }
@@ -104,13 +104,13 @@ fn an_rdma_flow_needs_no_handshake() {
         "delayed_ack=2",
         "max_cwnd_bytes=2000",
     ]);
-    assert_eq!(record.fct, Some(Time(59_002_880)));
+    assert_eq!(record.fct, Some(Duration(59_002_880)));
 }
 
 #[test]
 fn the_base_of_a_tcp_flow_counts_no_headers() {
     let record = alone(&["transport=cubic"]);
-    assert_eq!(record.base, Some(Time(57_280_000)));
+    assert_eq!(record.base, Some(Duration(57_280_000)));
     let derived = alone(&["transport=cubic", "base_rtt_ns=0"]);
     assert_eq!(derived.base, record.base);
 }
@@ -121,15 +121,15 @@ fn telemetry_of_rdma_has_a_fixed_size() {
     let record = alone(&["transport=powertcp-rdma", "fct=receiver"]);
     let fct = record.fct.unwrap();
     // The window of 54 packets is open for longer than a round trip of 17.5 µs, nearly.
-    assert!(fct >= Time(128 * 348_800 + 8_000_000), "{fct}");
+    assert!(fct >= Duration(128 * 348_800 + 8_000_000), "{fct}");
     assert!(fct.as_secs_f64() < 1.1 * 52.65e-6, "{fct}");
     let one = |changes: &[&str]| {
         let scenario = scenario(&[&["transport=powertcp-rdma"], changes].concat());
         let outcome = run("dt", &scenario, &trace(vec![flow(0, 4, 1_000, -1)]));
         outcome.records[0].fct.unwrap()
     };
-    assert_eq!(one(&["fct=receiver"]), Time(4 * 348_800 + 8_000_000));
-    assert_eq!(one(&[]), Time(4 * (348_800 + 28_160) + 16_000_000));
+    assert_eq!(one(&["fct=receiver"]), Duration(4 * 348_800 + 8_000_000));
+    assert_eq!(one(&[]), Duration(4 * (348_800 + 28_160) + 16_000_000));
 }
 
 /// Two flows of one host share its line packet by packet: each waits for the other's packet, not for
@@ -139,9 +139,9 @@ fn flows_of_a_host_take_turns() {
     let scenario = scenario(&["transport=dcqcn:preset=reverie", "fct=receiver"]);
     let flows = vec![flow(0, 4, 100_000, -1), flow(0, 5, 100_000, -1)];
     let outcome = run("dt", &scenario, &trace(flows));
-    let fcts: Vec<Time> = outcome.records.iter().map(|r| r.fct.unwrap()).collect();
+    let fcts: Vec<Duration> = outcome.records.iter().map(|r| r.fct.unwrap()).collect();
     // 199 and 200 packets leave the host, and three more transmissions follow.
-    let at = |packets: u64| Time(335_360 * packets + 8_000_000);
+    let at = |packets: u64| Duration(335_360 * packets + 8_000_000);
     assert_eq!(fcts, [at(199 + 3), at(200 + 3)]);
 }
 
@@ -287,7 +287,7 @@ fn each_can_be_the_in_cast_of_the_other() {
                 0
             };
             let base = 17_280_000 + 320 * (bytes + headers);
-            assert_eq!(record.base, Some(Time(base)), "{transport} {in_cast}");
+            assert_eq!(record.base, Some(Duration(base)), "{transport} {in_cast}");
         }
     }
 }
@@ -303,7 +303,7 @@ fn connected_answers_of_tcp_do_not_wait_for_a_window() {
     ]);
     let outcome = run("dt", &scenario, &trace(vec![flow(0, 4, 100_000, 0)]));
     // 1,058 B, 338.56 ns.
-    let expected = Time(103 * 338_560 + 8_000_000);
+    let expected = Duration(103 * 338_560 + 8_000_000);
     assert_eq!(outcome.records[0].fct, Some(expected));
 }
 
@@ -331,7 +331,7 @@ impl Policy for Losing {
 
 /// Runs a flow of ten packets through one switch: 25 Gbit/s, 2 µs. Packet i reaches the switch
 /// `(i + 1) · 335.36 + 2,000` ns after the start.
-fn ten_packets(changes: &[&str], data: &[u64], acks: &[u64]) -> (Outcome, Time) {
+fn ten_packets(changes: &[&str], data: &[u64], acks: &[u64]) -> (Outcome, Duration) {
     let mut scenario = Scenario::default();
     let base = [
         "rate_bps=25e9",
@@ -363,7 +363,7 @@ const BACK: u64 = 2 * (ACK + LINK);
 #[test]
 fn ten_packets_and_the_last_acknowledgement() {
     let (outcome, fct) = ten_packets(&[], &[], &[]);
-    assert_eq!(fct, Time(9 * FULL + THERE + BACK));
+    assert_eq!(fct, Duration(9 * FULL + THERE + BACK));
     assert_eq!(outcome.summary.spurious_retransmissions, 0);
 }
 
@@ -374,7 +374,7 @@ fn ten_packets_and_the_last_acknowledgement() {
 fn a_lost_packet_is_asked_for_at_once() {
     let (outcome, fct) = ten_packets(&[], &[3], &[]);
     let asked = 4 * FULL + THERE + BACK;
-    assert_eq!(fct, Time(asked + 6 * FULL + THERE + BACK));
+    assert_eq!(fct, Duration(asked + 6 * FULL + THERE + BACK));
     assert_eq!(outcome.summary.timeouts, 0);
     assert_eq!(outcome.summary.spurious_retransmissions, 0);
 }
@@ -387,7 +387,7 @@ fn a_lost_request_leaves_it_to_the_timer() {
     let (outcome, fct) = ten_packets(&[], &[3], &[3]);
     let news = 2 * FULL + THERE + BACK;
     let again = news + 500_000_000;
-    assert_eq!(fct, Time(again + 6 * FULL + THERE + BACK));
+    assert_eq!(fct, Duration(again + 6 * FULL + THERE + BACK));
     assert_eq!(outcome.summary.timeouts, 1);
     assert_eq!(outcome.records[0].timeouts, 1);
 }
@@ -397,7 +397,7 @@ fn a_lost_request_leaves_it_to_the_timer() {
 fn a_lost_tail_leaves_it_to_the_timer() {
     let (outcome, fct) = ten_packets(&["rdma_rto_us=100"], &[8, 9], &[]);
     let again = 7 * FULL + THERE + BACK + 100_000_000;
-    assert_eq!(fct, Time(again + FULL + THERE + BACK));
+    assert_eq!(fct, Duration(again + FULL + THERE + BACK));
     assert_eq!(outcome.summary.timeouts, 1);
 }
 
@@ -408,12 +408,12 @@ fn a_lost_last_acknowledgement_is_repeated() {
     for rules in ["paper", "ns3"] {
         let (outcome, fct) = ten_packets(&[&format!("rules={rules}")], &[], &[9]);
         let again = 8 * FULL + THERE + BACK + 500_000_000;
-        assert_eq!(fct, Time(again + THERE + BACK), "{rules}");
+        assert_eq!(fct, Duration(again + THERE + BACK), "{rules}");
         assert_eq!(outcome.summary.timeouts, 1);
         assert_eq!(outcome.summary.spurious_retransmissions, 1);
     }
     let (_, fct) = ten_packets(&["fct=receiver"], &[], &[]);
-    assert_eq!(fct, Time(9 * FULL + THERE));
+    assert_eq!(fct, Duration(9 * FULL + THERE));
 }
 
 /// The retransmission of packet 3 is lost too. The receiver has already requested it within 500 µs, so
@@ -424,7 +424,7 @@ fn a_packet_lost_twice_is_asked_for_once() {
     // The request is the last progress.
     let asked = 4 * FULL + THERE + BACK;
     let again = asked + 500_000_000;
-    assert_eq!(fct, Time(again + 6 * FULL + THERE + BACK));
+    assert_eq!(fct, Duration(again + 6 * FULL + THERE + BACK));
     assert_eq!(outcome.summary.timeouts, 1);
 }
 
@@ -466,7 +466,7 @@ fn any_rdma() -> impl Strategy<Value = (Scenario, Trace)> {
         let flows = flows
             .into_iter()
             .map(|(src, step, size, at, query)| FlowSpec {
-                start: Time::from_us(at),
+                start: Instant::from_us(at),
                 ..flow(src, (src + step) % 8, size, if query { 1 } else { -1 })
             });
         (scenario, trace(flows.collect()))

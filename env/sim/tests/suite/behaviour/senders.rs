@@ -5,7 +5,7 @@ use bufgym_sim::network::{OneSwitch, Outcome, Simulator};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{PacketView, Policy, PolicySpec, Verdict, View};
 use bufgym_sim::traffic::{FlowSpec, Trace};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use proptest::prelude::*;
 
 use crate::behaviour::setup::{any_setup, config};
@@ -18,7 +18,7 @@ fn scenario(settings: &str) -> Scenario {
     scenario
 }
 
-fn flow(src: u32, start: Time, segments: u64) -> FlowSpec {
+fn flow(src: u32, start: Instant, segments: u64) -> FlowSpec {
     FlowSpec {
         id: u64::from(src),
         src,
@@ -39,7 +39,7 @@ fn trace(flows: Vec<FlowSpec>) -> Trace {
 }
 
 fn lone(segments: u64) -> Trace {
-    trace(vec![flow(1, Time::ZERO, segments)])
+    trace(vec![flow(1, Instant::ZERO, segments)])
 }
 
 fn run(settings: &str, trace: &Trace) -> Outcome {
@@ -48,7 +48,7 @@ fn run(settings: &str, trace: &Trace) -> Outcome {
     policy.run(&scenario, trace).unwrap()
 }
 
-fn finish(outcome: &Outcome) -> Time {
+fn finish(outcome: &Outcome) -> Instant {
     let ends = outcome.records.iter().map(|record| record.finish.unwrap());
     ends.max().unwrap()
 }
@@ -117,7 +117,7 @@ fn a_lost_tail_is_repaired_without_a_timeout() {
             assert_eq!(outcome.records[0].timeouts, 0);
             assert_eq!(summary.spurious_retransmissions, 0);
             let delays = transport == "transport=linux" && lost.len() == 1;
-            let limit = Time::from_ms(if delays { 43 } else { 3 });
+            let limit = Instant::from_ms(if delays { 43 } else { 3 });
             assert!(finish(&outcome) < limit, "{transport} {lost:?}");
         }
     }
@@ -127,7 +127,7 @@ fn a_lost_tail_is_repaired_without_a_timeout() {
         (1, 0)
     );
     assert_eq!(by_rfc.records[0].timeouts, 1);
-    assert!(finish(&by_rfc) > Time::from_ms(200));
+    assert!(finish(&by_rfc) > Instant::from_ms(200));
 }
 
 /// Segment 3 and its retransmission, the eleventh packet or so, are lost: RACK sees both.
@@ -155,7 +155,7 @@ fn a_lost_flight_costs_one_minimum_of_the_timeout() {
         assert_eq!(outcome.summary.timeouts, 0, "{settings}");
         let end = finish(&outcome);
         assert!(
-            end > Time::from_ms(200) && end < Time::from_ms(204),
+            end > Instant::from_ms(200) && end < Instant::from_ms(204),
             "{settings}: {end}"
         );
     }
@@ -189,7 +189,7 @@ fn start(settings: &str, lost: &[u64]) -> (u32, f64) {
     loop {
         assert!(simulator.step(), "{settings}: nothing is sent");
         let flow = simulator.active_flows().next().unwrap();
-        if flow.timeout_in < Time::from_ms(100_000) {
+        if flow.timeout_in < Duration::from_ms(100_000) {
             return (flow.cwnd / 1_460, flow.timeout_in.as_ms_f64());
         }
     }
@@ -270,7 +270,7 @@ fn a_spurious_timeout_is_counted_and_undone() {
     let segments = |src| if src == 1 { 10_000 } else { 10 };
     let trace = trace(
         (1..200)
-            .map(|src| flow(src, Time::ZERO, segments(src)))
+            .map(|src| flow(src, Instant::ZERO, segments(src)))
             .collect(),
     );
     let outcome = |recovery| {

@@ -7,7 +7,7 @@ use bufgym_sim::scenario::{
 };
 use bufgym_sim::switch::{AnyPolicy, PolicySpec, policy};
 use bufgym_sim::traffic::{FlowSpec, Trace};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -334,7 +334,7 @@ fn traffic(ports: u32) -> impl Strategy<Value = Trace> {
                     id,
                     src,
                     dst: (src + hop) % ports,
-                    start: Time::from_ns(start_ns),
+                    start: Instant::from_ns(start_ns),
                     size,
                     kind: 0,
                     query: -1,

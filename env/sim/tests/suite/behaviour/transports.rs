@@ -8,7 +8,7 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{PacketView, Policy, PolicySpec, Verdict, View};
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
 use bufgym_sim::transport::{Acked, CongestionControl, NewReno, Settings, Window};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 
 fn scenario(settings: &[&str]) -> Scenario {
     let mut scenario = Scenario::default();
@@ -18,7 +18,7 @@ fn scenario(settings: &[&str]) -> Scenario {
     scenario
 }
 
-fn flow(id: u64, src: u32, start: Time, size: u64) -> FlowSpec {
+fn flow(id: u64, src: u32, start: Instant, size: u64) -> FlowSpec {
     FlowSpec {
         id,
         src,
@@ -41,7 +41,7 @@ fn trace(flows: Vec<FlowSpec>) -> Trace {
 
 /// Returns one flow of `segments` full segments.
 fn lone(segments: u64) -> Trace {
-    trace(vec![flow(0, 1, Time::ZERO, 1_460 * segments)])
+    trace(vec![flow(0, 1, Instant::ZERO, 1_460 * segments)])
 }
 
 /// Returns two flows of 5 MB to one port.
@@ -50,7 +50,7 @@ fn competing() -> Trace {
 }
 
 fn two_of(bytes: u64) -> Trace {
-    let flows = (1..3).map(|src| flow(u64::from(src), src, Time::ZERO, bytes));
+    let flows = (1..3).map(|src| flow(u64::from(src), src, Instant::ZERO, bytes));
     trace(flows.collect())
 }
 
@@ -103,7 +103,7 @@ fn marks_keep_the_queue_of_dctcp_short_and_its_line_busy() {
         .iter()
         .filter_map(|record| record.finish)
         .max();
-    assert!(end.unwrap() < Time::from_ms(88), "{end:?}");
+    assert!(end.unwrap() < Instant::from_ms(88), "{end:?}");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn slow_start_limit_makes_up_for_delayed_acknowledgements() {
         assert!(counted < slow, "{transport}: {counted} {slow}");
         // The number of round trips is the same, except for the wait of the first acknowledgements.
         assert!(
-            counted < every + Time::from_ms(4),
+            counted < every + Duration::from_ms(4),
             "{transport}: {counted} {every}"
         );
     }
@@ -222,7 +222,7 @@ impl Policy for Dropping {
 }
 
 /// Returns the time from start to establishment if the packets with these numbers are dropped.
-fn handshake_without(victims: &[usize]) -> Time {
+fn handshake_without(victims: &[usize]) -> Duration {
     let scenario = scenario(&["handshake=true", "syn_timeout_us=3000"]);
     let policy = Dropping {
         arrivals: 0,
@@ -231,7 +231,7 @@ fn handshake_without(victims: &[usize]) -> Time {
     let mut simulator = Simulator::new(&scenario, &lone(3), policy).unwrap();
     let outcome = simulator.run();
     assert_eq!(outcome.summary.completed, 1);
-    outcome.records[0].established.unwrap()
+    outcome.records[0].established.unwrap() - Instant::ZERO
 }
 
 #[test]
@@ -239,12 +239,12 @@ fn a_lost_syn_or_syn_ack_is_sent_again_with_the_timeout_doubling() {
     let undisturbed = handshake_without(&[]);
     // Packet 0 is the SYN, packet 1 the SYN-ACK.
     let syn = handshake_without(&[0]);
-    assert_eq!(syn, undisturbed + Time::from_us(3_000));
-    assert_eq!(handshake_without(&[0, 1]), syn + Time::from_us(6_000));
+    assert_eq!(syn, undisturbed + Duration::from_us(3_000));
+    assert_eq!(handshake_without(&[0, 1]), syn + Duration::from_us(6_000));
     // Both ends miss an answer. The receiver's timer started later, and its answer may come first or
     // not, but one timeout is enough.
     let syn_ack = handshake_without(&[1]);
-    assert!(syn_ack > Time::from_us(3_000) && syn_ack <= syn);
+    assert!(syn_ack > Duration::from_us(3_000) && syn_ack <= syn);
 }
 
 /// Congestion is marked for hosts that have agreed to it, and for no others (RFC 3168, section 5).
@@ -278,7 +278,7 @@ fn data_is_marked_only_between_hosts_that_use_ecn() {
 fn early_drop_can_keep_the_marks_of_the_scenario() {
     let in_cast = trace(
         (0..8)
-            .map(|id| flow(id, 1 + id as u32, Time::from_us(37 * id), 2_000_000))
+            .map(|id| flow(id, 1 + id as u32, Instant::from_us(37 * id), 2_000_000))
             .collect(),
     );
     let run = |management: &str| {
@@ -303,7 +303,7 @@ fn early_drop_can_keep_the_marks_of_the_scenario() {
 #[test]
 fn early_drop_can_keep_the_marks_on_long_flows() {
     let flows = |bytes| {
-        let flows = (0..8).map(|id| flow(id, 1 + id as u32, Time::from_us(37 * id), bytes));
+        let flows = (0..8).map(|id| flow(id, 1 + id as u32, Instant::from_us(37 * id), bytes));
         trace(flows.collect())
     };
     let run = |policy: &str, keep: &str, bytes| {
@@ -331,7 +331,7 @@ fn jitter_at_the_hosts_lets_locked_out_flows_in() {
         let jitter = format!("host_jitter_ns={jitter}");
         let with_gaps = |more: u64| {
             let flows = (0..12).map(|id| {
-                let start = Time::from_us((37 + more) * id);
+                let start = Instant::from_us((37 + more) * id);
                 flow(id, 1 + (id % 3) as u32, start, 2_000_000)
             });
             let settings = ["transport=linux", "buffer_bytes=120000", &jitter];
@@ -360,7 +360,7 @@ fn jitter_delays_a_lone_segment_by_no_more_than_its_bound_and_hosts_differ() {
         let (without, with) = (finish(0, dst), finish(5_000, dst));
         assert_eq!(finish(5_000, dst), with);
         assert!(
-            without <= with && with <= without + Time::from_us(5),
+            without <= with && with <= without + Duration::from_us(5),
             "{with}"
         );
         delays.push(with - without);
@@ -421,7 +421,7 @@ fn a_congestion_control_of_a_caller_replaces_the_named_one() {
         let named = scenario(&settings);
         let other = scenario(&[&settings[..], &["transport=cubic"]].concat());
         let trace = generate(&named, 3);
-        let finishes = |outcome: Outcome| -> Vec<Option<Time>> {
+        let finishes = |outcome: Outcome| -> Vec<Option<Instant>> {
             outcome.records.iter().map(|record| record.finish).collect()
         };
         let simulator = |scenario: &Scenario| {

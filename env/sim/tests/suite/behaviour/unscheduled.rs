@@ -6,7 +6,7 @@ use bufgym_sim::network::{HostObserver, LeafSpine, Observer, SwitchId, SwitchObs
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{PacketView, PolicySpec, View};
 use bufgym_sim::traffic::{FlowSpec, Trace};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 
 /// Runs two hosts of leaf 0 that send 1 MB each to one of leaf 1, whose port is too narrow for their
 /// first windows.
@@ -20,7 +20,7 @@ fn observed(changes: &[&str]) -> Labels {
         id: u64::from(src),
         src,
         dst: 4,
-        start: Time::ZERO,
+        start: Instant::ZERO,
         size: 1_000_000,
         kind: 0,
         query: -1,

@@ -9,7 +9,7 @@ use bufgym_sim::network::{
 use bufgym_sim::scenario::{Demand, PRESETS, RangeU32, Scenario, SlowdownBase, TransportKind};
 use bufgym_sim::switch::{Loss, PacketView, PolicySpec, View};
 use bufgym_sim::traffic::{FlowSpec, Trace, generate};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 use proptest::prelude::*;
 
 fn scenario(preset: &str, changes: &[&str]) -> Scenario {
@@ -26,7 +26,7 @@ fn run(policy: &str, scenario: &Scenario, trace: &Trace) -> Outcome {
     policy.run(scenario, trace).unwrap()
 }
 
-fn flow(src: u32, dst: u32, start: Time, size: u64, query: i64) -> FlowSpec {
+fn flow(src: u32, dst: u32, start: Instant, size: u64, query: i64) -> FlowSpec {
     FlowSpec {
         id: 0,
         src,
@@ -225,7 +225,7 @@ fn every_uplink_has_its_share_of_the_flows() {
     }
 }
 
-fn times(records: &[FlowRecord]) -> Vec<Option<Time>> {
+fn times(records: &[FlowRecord]) -> Vec<Option<Instant>> {
     records.iter().map(|record| record.finish).collect()
 }
 
@@ -240,7 +240,7 @@ fn flows_of_the_warm_up_are_simulated_and_not_counted() {
     let counted = trace
         .flows
         .iter()
-        .filter(|flow| flow.start >= Time::from_ms(20));
+        .filter(|flow| flow.start >= Instant::from_ms(20));
     let counted = counted.count() as u64;
     assert!(counted > 0 && counted < trace.flows.len() as u64);
     assert_eq!(whole.summary.flows, trace.flows.len() as u64);
@@ -264,7 +264,7 @@ fn switches_are_observed_within_the_window() {
         (leaf.max_occupancy, leaf.uplink_throughput)
     };
     let wire = 8.0 * (1_000_000 + 54 * 715) as f64;
-    let (most, busy) = rate(&["measure_ms=100", "warmup_ms=0"], Time::ZERO);
+    let (most, busy) = rate(&["measure_ms=100", "warmup_ms=0"], Instant::ZERO);
     assert!(most > 0.0);
     // The run ends with the flow.
     assert!(
@@ -272,10 +272,10 @@ fn switches_are_observed_within_the_window() {
         "{busy}"
     );
     // The window ends in the middle of the flow.
-    let (_, half) = rate(&["measure_ms=1", "warmup_ms=1"], Time::from_us(1_600));
+    let (_, half) = rate(&["measure_ms=1", "warmup_ms=1"], Instant::from_us(1_600));
     assert!((half - 0.39 / 2.0).abs() < 0.02, "{half}");
     // The flow is over when the window opens, and keeps the run active only until then.
-    let (most, none) = rate(&["measure_ms=1", "warmup_ms=1"], Time::from_us(2_100));
+    let (most, none) = rate(&["measure_ms=1", "warmup_ms=1"], Instant::from_us(2_100));
     assert_eq!((most, none), (0.0, 0.0));
 }
 
@@ -283,7 +283,7 @@ fn switches_are_observed_within_the_window() {
 fn the_run_ends_after_the_drain() {
     let changes = ["measure_ms=1", "drain_ms=2", "query_rate=0"];
     let scenario = scenario("leafspine-4x4", &changes);
-    let big = flow(0, 15, Time::ZERO, 30_000_000, -1);
+    let big = flow(0, 15, Instant::ZERO, 30_000_000, -1);
     let trace = Trace {
         flows: vec![big, FlowSpec { id: 1, ..big }],
         ..Trace::default()
@@ -303,14 +303,14 @@ fn answers_on_open_connections_are_as_fast_as_the_network() {
     let changes = ["init_cwnd=1", "min_rto_us=100000000"];
     let open = scenario("abm-artefact", &changes);
     for size in [1, 1_400, 36_864, 1_000_000] {
-        let answer = one_flow(flow(0, 40, Time::from_us(7), size, 5));
+        let answer = one_flow(flow(0, 40, Instant::from_us(7), size, 5));
         let record = run("unlimited", &open, &answer).records[0];
         assert_eq!(
             (record.fct, record.slowdown),
             (record.base, Some(1.0)),
             "{size}"
         );
-        assert_eq!(record.established, Some(Time::from_us(7)));
+        assert_eq!(record.established, Some(Instant::from_us(7)));
         let mut alone = open.clone();
         alone.traffic.slowdown_base = SlowdownBase::Alone;
         let same = run("unlimited", &alone, &answer).records[0];
@@ -355,7 +355,7 @@ fn isolated_flows_are_pipelines_in_every_preset() {
         let scenario = with_pipeline(&preset.scenario());
         for dst in [1, scenario.network.ports - 1] {
             for size in [1, 1_399, 1_400, 1_461, 36_864, 1_000_001] {
-                assert_pipeline(&scenario, flow(0, dst, Time::from_us(3), size, -1));
+                assert_pipeline(&scenario, flow(0, dst, Instant::from_us(3), size, -1));
             }
         }
     }
@@ -411,6 +411,6 @@ proptest! {
         let (src, dst) = (src % scenario.network.ports, dst % scenario.network.ports);
         prop_assume!(src != dst);
         let size = segments * u64::from(scenario.packets.mss) + rest;
-        assert_pipeline(&scenario, flow(src, dst, Time::from_us(1), size, i64::from(in_group) - 1));
+        assert_pipeline(&scenario, flow(src, dst, Instant::from_us(1), size, i64::from(in_group) - 1));
     }
 }

@@ -3,13 +3,13 @@
 
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::{FlowSpec, Trace};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 
 use crate::policies::overload::{Overload, Stream, assert_close, scenario, trace};
 
 /// Time at which the queues have settled.
-const STEADY: Time = Time::from_ms(40);
-const END: Time = Time::from_ms(55);
+const STEADY: Instant = Instant::from_ms(40);
+const END: Instant = Instant::from_ms(55);
 
 /// Tolerance. Packets are a few per cent of the shortest queues here.
 const TOLERANCE: f64 = 0.04;
@@ -121,12 +121,12 @@ fn shares_of_a_line_follow_the_scheduler() {
     for (scheduler, expected) in [("rr", [1_518.0, 458.0]), ("drr", [1.0, 1.0])] {
         let scenario = scenario(&["queues_per_port=2", &format!("scheduler={scheduler}")]);
         let mut overload = Overload::new(&scenario, &large_and_small(&scenario), &abm(1.0));
-        overload.run_until(Time::from_ms(10));
+        overload.run_until(Instant::from_ms(10));
         let before = overload.sent();
         let mut shares = [0.0, 0.0];
         let samples = 100;
         for sample in 1..=samples {
-            overload.run_until(Time::from_ms(10) + Time::from_us(100 * sample));
+            overload.run_until(Instant::from_ms(10) + Duration::from_us(100 * sample));
             (0..2).for_each(|queue| shares[queue] += overload.alpha(queue) / samples as f64);
         }
         let sent = overload.sent();
@@ -155,7 +155,7 @@ fn large_and_small(scenario: &Scenario) -> Trace {
         id: large + flow,
         src: 8 + (flow % 2) as u32,
         dst: 0,
-        start: Time::ZERO,
+        start: Instant::ZERO,
         size: 400,
         kind: 0,
         query: -1,
@@ -185,7 +185,7 @@ fn periodic_updates_lie_between_abm_and_dynamic_threshold() {
         scenario.set(setting).unwrap();
     }
     let trace = bufgym_sim::traffic::generate(&scenario, 11);
-    let completions = |policy: &str| -> Vec<Option<Time>> {
+    let completions = |policy: &str| -> Vec<Option<Duration>> {
         let spec: bufgym_sim::switch::PolicySpec = policy.parse().unwrap();
         let outcome = spec.run(&scenario, &trace).unwrap();
         assert!(outcome.summary.drops > 0, "{policy}");

@@ -4,11 +4,11 @@
 //! All rates are in units of the line rate. The burst has a port and a priority of its own, and its
 //! queue drains at 1.
 
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 
 use crate::policies::overload::{Overload, Stream, assert_close, scenario, trace};
 
-const BURST: Time = Time::from_ms(40);
+const BURST: Instant = Instant::from_ms(40);
 
 /// Tolerance. A queue's length at its first loss is known up to a packet; thresholds move while one
 /// arrives.

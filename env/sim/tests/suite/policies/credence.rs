@@ -3,7 +3,7 @@
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::{Credence, FollowLqd, Forest, ForestModel, MODEL_FILE, Tree};
 use bufgym_sim::switch::{Loss, PolicySpec};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 use bufgym_util::rng;
 
 use crate::policies::switch::{PACKET, lengths, lost, of, scenario, slot};
@@ -42,7 +42,7 @@ fn below_an_equal_part_everything_is_accepted() {
     let mut switch = of(4, 40, credence(4, 40, true));
     for _ in 0..12 {
         for port in 0..4 {
-            switch.arrive(Time::ZERO, port, PACKET);
+            switch.arrive(Instant::ZERO, port, PACKET);
         }
     }
     // The first queue to reach ten packets ends this for all queues.

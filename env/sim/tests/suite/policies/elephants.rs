@@ -7,7 +7,7 @@ use bufgym_sim::network::Simulator;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{AnyPolicy, Loss, PacketView, Policy, PolicySpec, Verdict, View};
 use bufgym_sim::traffic::{FlowSpec, Trace};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 
 /// A packet that the policy refused.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -93,8 +93,8 @@ fn elephants_and_mice() -> Trace {
         query: -1,
         priority: 0,
     };
-    let elephants = (0..2).map(|id| flow(id, 1 + id as u32, Time::ZERO, 4_000_000));
-    let mice = (0..25).map(|id| flow(2 + id, 3 + id as u32 % 8, Time::from_ms(2 * id), 20_000));
+    let elephants = (0..2).map(|id| flow(id, 1 + id as u32, Instant::ZERO, 4_000_000));
+    let mice = (0..25).map(|id| flow(2 + id, 3 + id as u32 % 8, Instant::from_ms(2 * id), 20_000));
     Trace {
         flows: elephants.chain(mice).collect(),
         kinds: vec![Trace::DEFAULT_KIND.to_owned()],

@@ -1,7 +1,7 @@
 //! FollowLQD's thresholds are LQD's queue lengths.
 
 use bufgym_sim::switch::{Loss, OpenLoop, policy::FollowLqd, policy::LongestQueueDrop};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use bufgym_util::rng;
 
 use crate::policies::switch::{PACKET, RATE, lengths, lost, of, slot};
@@ -73,7 +73,7 @@ fn thresholds_are_the_queue_lengths_of_lqd_at_every_step() {
 fn what_lqd_pushes_out_stays_and_costs_others() {
     let mut switch = of(4, 8, FollowLqd::new(4, 1));
     for _ in 0..8 {
-        switch.arrive(Time::ZERO, 0, PACKET);
+        switch.arrive(Instant::ZERO, 0, PACKET);
     }
     for port in 0..4 {
         switch.arrive(slot(1), port, PACKET);
@@ -88,9 +88,9 @@ fn without_congestion_the_virtual_queues_are_the_real_ones() {
     for seed in 0..100 {
         let mut random = rng::stream(seed, "followlqd calm", 0);
         let mut switch = OpenLoop::new(4, 40_000, RATE, FollowLqd::new(4, 1));
-        let mut at = Time::ZERO;
+        let mut at = Instant::ZERO;
         for _ in 0..500 {
-            at += Time(rng::below(&mut random, 9_000_000));
+            at += Duration(rng::below(&mut random, 9_000_000));
             let port = rng::below(&mut random, 4) as usize;
             switch.arrive(at, port, 40 + rng::below(&mut random, 1_461));
             let queues = switch.policy().virtual_queues();

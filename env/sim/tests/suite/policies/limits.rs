@@ -4,11 +4,11 @@
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::generate;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 use bufgym_util::rng::{Split, trace_seed};
 
 /// Returns the time when every flow finishes, and the number of drops.
-fn run(policy: &str, queues_per_port: u32) -> (Vec<Option<Time>>, u64) {
+fn run(policy: &str, queues_per_port: u32) -> (Vec<Option<Instant>>, u64) {
     let mut scenario = Scenario::default();
     for setting in [
         "workload=fb_hadoop",

@@ -3,7 +3,7 @@
 use bufgym_sim::switch::{
     Fate, Loss, OpenLoop, PacketView, Policy, Verdict, View, policy::LongestQueueDrop,
 };
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 use bufgym_util::rng;
 
 use crate::policies::switch::{PACKET, fill, lengths, lost, of, slot};
@@ -12,7 +12,7 @@ use crate::policies::switch::{PACKET, fill, lengths, lost, of, slot};
 fn the_longest_queue_makes_room() {
     let mut switch = of(3, 9, LongestQueueDrop);
     fill(&mut switch, &[6, 3, 0]);
-    switch.arrive(Time::ZERO, 2, PACKET);
+    switch.arrive(Instant::ZERO, 2, PACKET);
     assert_eq!(lengths(&switch), [5, 3, 1]);
     assert_eq!(switch.fates()[5], Fate::Lost(Loss::PushedOut), "its tail");
     assert_eq!(switch.fates()[4], Fate::Stored);
@@ -22,7 +22,7 @@ fn the_longest_queue_makes_room() {
 fn an_arrival_to_the_longest_queue_is_lost() {
     let mut switch = of(3, 9, LongestQueueDrop);
     fill(&mut switch, &[6, 3, 0]);
-    switch.arrive(Time::ZERO, 0, PACKET);
+    switch.arrive(Instant::ZERO, 0, PACKET);
     assert_eq!(lengths(&switch), [6, 3, 0]);
     assert_eq!(lost(&switch, Loss::Full), 1);
 }
@@ -31,10 +31,10 @@ fn an_arrival_to_the_longest_queue_is_lost() {
 fn of_equal_queues_the_arrivals_own_loses_and_else_the_first() {
     let mut switch = of(4, 9, LongestQueueDrop);
     fill(&mut switch, &[1, 4, 4, 0]);
-    switch.arrive(Time::ZERO, 3, PACKET);
+    switch.arrive(Instant::ZERO, 3, PACKET);
     assert_eq!(lengths(&switch), [1, 3, 4, 1]);
     // With the arrival, its own queue is as long as queue 2.
-    switch.arrive(Time::ZERO, 1, PACKET);
+    switch.arrive(Instant::ZERO, 1, PACKET);
     assert_eq!(lengths(&switch), [1, 3, 4, 1]);
     assert_eq!(lost(&switch, Loss::Full), 1);
 }
@@ -50,7 +50,7 @@ fn a_burst_to_idle_ports_ends_with_equal_queues() {
     });
     for _ in 0..40 {
         for port in 2..18 {
-            switch.arrive(Time::ZERO, port, PACKET);
+            switch.arrive(Instant::ZERO, port, PACKET);
         }
     }
     assert_eq!(lengths(&switch), [10; 18]);
@@ -60,13 +60,13 @@ fn a_burst_to_idle_ports_ends_with_equal_queues() {
 fn as_many_packets_leave_as_a_large_arrival_needs_or_none() {
     let mut switch = OpenLoop::new(2, 10_000, crate::policies::switch::RATE, LongestQueueDrop);
     for _ in 0..20 {
-        switch.arrive(Time::ZERO, 0, 500);
+        switch.arrive(Instant::ZERO, 0, 500);
     }
-    switch.arrive(Time::ZERO, 1, 1_600);
+    switch.arrive(Instant::ZERO, 1, 1_600);
     assert_eq!(lost(&switch, Loss::PushedOut), 4);
     assert_eq!(switch.buffer().queues(), [8_000, 1_600]);
     // The room for it would finally have to come from its own queue: nothing is removed.
-    switch.arrive(Time::ZERO, 1, 8_000);
+    switch.arrive(Instant::ZERO, 1, 8_000);
     assert_eq!(switch.buffer().queues(), [8_000, 1_600]);
     assert_eq!(lost(&switch, Loss::Full), 1);
 }
@@ -74,13 +74,13 @@ fn as_many_packets_leave_as_a_large_arrival_needs_or_none() {
 #[test]
 fn the_packet_in_service_stays() {
     let mut switch = OpenLoop::new(3, 10_000, crate::policies::switch::RATE, LongestQueueDrop);
-    switch.arrive(Time::ZERO, 0, 8_000);
-    switch.arrive(Time::ZERO, 1, 1_000);
-    switch.arrive(Time::ZERO, 1, 1_000);
+    switch.arrive(Instant::ZERO, 0, 8_000);
+    switch.arrive(Instant::ZERO, 1, 1_000);
+    switch.arrive(Instant::ZERO, 1, 1_000);
     // Queue 0 is the longest, but its only packet is in service.
-    switch.arrive(Time::ZERO, 2, 1_000);
+    switch.arrive(Instant::ZERO, 2, 1_000);
     assert_eq!(switch.buffer().queues(), [8_000, 1_000, 1_000]);
-    switch.arrive(Time::ZERO, 2, 500);
+    switch.arrive(Instant::ZERO, 2, 500);
     assert_eq!(switch.buffer().queues(), [8_000, 1_000, 1_000]);
     switch.finish();
     assert_eq!(switch.fates()[0], Fate::Sent);

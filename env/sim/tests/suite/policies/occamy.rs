@@ -1,7 +1,7 @@
 //! Occamy: DT with α = 8, and the packets that it expels.
 
 use bufgym_sim::switch::{Fate, Loss, PolicySpec};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 
 use crate::policies::switch::{PACKET, fill, lengths, lost, named, scenario, slot};
 
@@ -10,7 +10,7 @@ use crate::policies::switch::{PACKET, fill, lengths, lost, named, scenario, slot
 fn one_queue_gets_eight_ninths() {
     let mut switch = named(16, 180, "occamy");
     for _ in 0..400 {
-        switch.arrive(Time::ZERO, 3, PACKET);
+        switch.arrive(Instant::ZERO, 3, PACKET);
     }
     assert_eq!(lengths(&switch)[3], 160);
     assert_eq!(lost(&switch, Loss::PushedOut), 0);
@@ -22,7 +22,7 @@ fn one_queue_gets_eight_ninths() {
 fn a_queue_above_the_threshold_loses_its_head_packets() {
     let mut switch = named(16, 180, "occamy");
     for _ in 0..160 {
-        switch.arrive(Time::ZERO, 0, PACKET);
+        switch.arrive(Instant::ZERO, 0, PACKET);
     }
     for packet in 0..80 {
         switch.arrive(slot(1 + packet / 4), 1, PACKET);

@@ -4,7 +4,7 @@ use bufgym_sim::network::Simulator;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{AnyPolicy, Loss, PacketView, Policy, PolicySpec, Verdict, View};
 use bufgym_sim::traffic::{FlowSpec, Trace};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::Instant;
 
 /// Segments of a flow, all within its first window: its host sends them at line rate, whatever happens
 /// to them.
@@ -20,7 +20,7 @@ pub struct Stream {
     /// Number of hosts: the arrival rate in line rates.
     pub senders: u32,
     /// Time at which the hosts begin.
-    pub start: Time,
+    pub start: Instant,
 }
 
 impl Stream {
@@ -30,7 +30,7 @@ impl Stream {
             port,
             priority,
             senders: 2,
-            start: Time::ZERO,
+            start: Instant::ZERO,
         }
     }
 }
@@ -135,7 +135,7 @@ impl Overload {
     }
 
     /// Runs until `end` and returns the mean length of every queue over that time, bytes.
-    pub fn mean_lengths(&mut self, end: Time) -> Vec<f64> {
+    pub fn mean_lengths(&mut self, end: Instant) -> Vec<f64> {
         let begin = self.simulator.now();
         let mut areas = vec![0.0; self.simulator.buffer().queues().len()];
         while self.simulator.now() < end {
@@ -153,7 +153,7 @@ impl Overload {
     }
 
     /// Runs until `end`.
-    pub fn run_until(&mut self, end: Time) {
+    pub fn run_until(&mut self, end: Instant) {
         while self.simulator.now() < end {
             assert!(self.simulator.step(), "the streams end too early");
         }

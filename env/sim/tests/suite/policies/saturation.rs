@@ -5,7 +5,7 @@ use bufgym_sim::network::OneSwitch;
 use bufgym_sim::scenario::{RangeU32, Scenario};
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{FlowSpec, Trace};
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 
 const BUFFER: u64 = 400_000;
 
@@ -24,7 +24,7 @@ fn overload(saturated: u32) -> (Scenario, Trace) {
         src: saturated + sender,
         dst: sender / 2,
         // Starts are not synchronous, or the port that is always first would have more.
-        start: Time::from_ns(1_357 * u64::from(sender)),
+        start: Instant::from_ns(1_357 * u64::from(sender)),
         size: 10_000_000,
         kind: 0,
         query: -1,
@@ -45,11 +45,11 @@ fn measured(alpha: f64, saturated: u32) -> (Vec<f64>, f64) {
     let mut simulator = policy.simulator::<OneSwitch>(&scenario, &trace).unwrap();
     let mut queues = vec![0.0; saturated as usize];
     let (mut free, mut samples) = (0.0, 0.0);
-    let mut next = Time::from_ms(5);
-    while simulator.now() < Time::from_ms(9) {
+    let mut next = Instant::from_ms(5);
+    while simulator.now() < Instant::from_ms(9) {
         assert!(simulator.step());
         if simulator.now() >= next {
-            next += Time::from_us(10);
+            next += Duration::from_us(10);
             samples += 1.0;
             free += simulator.buffer().free() as f64;
             for (port, queue) in queues.iter_mut().enumerate() {

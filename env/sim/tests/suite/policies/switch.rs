@@ -2,18 +2,18 @@
 
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::{AnyPolicy, Fate, Loss, OpenLoop, Policy, PolicySpec};
-use bufgym_sim::units::{Rate, Time};
+use bufgym_sim::units::{Duration, Instant, Rate};
 
 /// Bytes of a packet.
 pub const PACKET: u64 = 1_250;
 /// Line rate, at which a packet takes 10 µs.
 pub const RATE: Rate = Rate(1_000_000_000);
 /// Time that a line needs for a packet.
-pub const SLOT: Time = Time::from_us(10);
+pub const SLOT: Duration = Duration::from_us(10);
 
 /// Returns the instant at which slot `slot` begins.
-pub fn slot(slot: u64) -> Time {
-    Time(SLOT.0 * slot)
+pub fn slot(slot: u64) -> Instant {
+    Instant::ZERO + SLOT * slot
 }
 
 /// Returns a scenario of that switch, for policies whose parameters depend on it.
@@ -43,7 +43,7 @@ pub fn named(ports: u32, packets: u64, policy: &str) -> OpenLoop<AnyPolicy> {
 pub fn fill<P: Policy>(switch: &mut OpenLoop<P>, packets: &[u64]) {
     for (port, &count) in packets.iter().enumerate() {
         for _ in 0..count {
-            switch.arrive(Time::ZERO, port, PACKET);
+            switch.arrive(Instant::ZERO, port, PACKET);
         }
     }
     assert_eq!(lengths(switch), packets);

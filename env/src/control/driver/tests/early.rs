@@ -18,7 +18,7 @@ fn over(low_level: &str) -> ControlOptions {
     }
 }
 
-fn times(outcome: &Outcome) -> (Vec<Option<Time>>, u64) {
+fn times(outcome: &Outcome) -> (Vec<Option<Duration>>, u64) {
     let times = outcome.records.iter().map(|record| record.fct).collect();
     (times, outcome.summary.drops)
 }

@@ -127,7 +127,7 @@ fn undiscounted_rewards_of_all_switches_add_up() {
     };
     let (seconds, outcome) = sum("fct");
     let fcts = outcome.records.iter().map(|record| record.fct.unwrap());
-    let expected: f64 = fcts.map(Time::as_secs_f64).sum();
+    let expected: f64 = fcts.map(Duration::as_secs_f64).sum();
     assert!(
         (seconds / expected - 1.0).abs() < 1e-4,
         "{seconds} {expected}"
@@ -218,7 +218,7 @@ fn baseline_and_potential_shift_every_policy_s_return_alike() {
 fn ports_of_two_rates_have_two_units_of_time() {
     let (scenario, trace) = network(&["fabric_rate_bps=40000000000", "max_interval_us=100"]);
     let mut env = Fabric::in_network(&scenario, &trace, &ControlOptions::default()).unwrap();
-    let (mut leaves, mut last) = (0, vec![Time::ZERO; 6]);
+    let (mut leaves, mut last) = (0, vec![Instant::ZERO; 6]);
     while env.advance() == StopReason::Decision {
         let at = env.at();
         let tier = env.simulator().topology().tier(at);
@@ -247,13 +247,13 @@ fn ports_of_two_rates_have_two_units_of_time() {
 fn late_decisions_of_several_switches_do_not_disturb_each_other() {
     let (scenario, trace) = network(&["decision_latency_us=50"]);
     let mut env = Fabric::in_network(&scenario, &trace, &ControlOptions::default()).unwrap();
-    let mut decided = [(Time::ZERO, 2u8); 6];
+    let mut decided = [(Instant::ZERO, 2u8); 6];
     let (mut switched, mut before) = (0, SwitchId(0));
     while env.advance() == StopReason::Decision {
         let (at, now) = (env.at(), env.simulator().now());
         let (since, level) = decided[at.index()];
         assert!(env.reading().levels().iter().all(|&own| own == level));
-        assert!(since == Time::ZERO || now >= since + Time::from_us(50));
+        assert!(since == Instant::ZERO || now >= since + Duration::from_us(50));
         switched += usize::from(at != before);
         before = at;
         let next = u8::try_from(env.decisions() % 8).unwrap();

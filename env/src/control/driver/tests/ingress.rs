@@ -102,7 +102,7 @@ fn the_ingress_and_its_pauses_are_observed_and_paid_for() {
         "nothing is paused at first"
     );
     let (mut observed, mut paid, mut lengths) = (0.0, 0.0, 0);
-    let mut last = vec![Time::ZERO; env.switches()];
+    let mut last = vec![Instant::ZERO; env.switches()];
     loop {
         let stop = env.advance();
         let ended = match stop {

@@ -7,7 +7,7 @@ use bufgym_sim::switch::policy::{EnhancedDynamicThreshold, EnhancedDynamicThresh
 type Run = (Scenario, Trace);
 
 /// Flow completion times and losses.
-fn results(outcome: &Outcome) -> (Vec<Option<Time>>, [u64; 3]) {
+fn results(outcome: &Outcome) -> (Vec<Option<Duration>>, [u64; 3]) {
     let summary = &outcome.summary;
     (
         outcome.records.iter().map(|record| record.fct).collect(),

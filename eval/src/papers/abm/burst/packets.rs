@@ -2,7 +2,7 @@
 
 use bufgym_sim::switch::policy::DynamicThreshold;
 use bufgym_sim::switch::{Fate, OpenLoop};
-use bufgym_sim::units::{Rate, Time};
+use bufgym_sim::units::{Instant, Rate};
 use bufgym_util::convert::floor_u64;
 
 use super::ALPHA;
@@ -24,8 +24,8 @@ struct Source {
 }
 
 impl Source {
-    fn next(&self) -> Time {
-        Time(floor_u64(self.start_ps + self.sent as f64 * self.gap_ps))
+    fn next(&self) -> Instant {
+        Instant(floor_u64(self.start_ps + self.sent as f64 * self.gap_ps))
     }
 }
 

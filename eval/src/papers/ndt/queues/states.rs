@@ -1,7 +1,7 @@
 //! The two ports of the in-cast over time, and the quantities that Fig. 10 shows.
 
 use bufgym_sim::network::TimelineRow;
-use bufgym_sim::units::Time;
+use bufgym_sim::units::{Duration, Instant};
 use bufgym_util::convert::index;
 use serde::{Deserialize, Serialize};
 
@@ -10,15 +10,15 @@ const STARVES: f64 = 0.05;
 /// See [`STARVES`].
 const HOLDS: f64 = 0.8;
 /// The time before and after the peak of a burst.
-const AROUND: Time = Time::from_us(50_000);
+const AROUND: Duration = Duration::from_us(50_000);
 /// A burst's queue peaks within this time of the burst's start: four senders send its 1 MB in 2 ms, and one
 /// port needs 8 ms for it.
-const PEAK_WITHIN: Time = Time::from_us(20_000);
+const PEAK_WITHIN: Duration = Duration::from_us(20_000);
 
 /// The state of the two ports from one instant on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct State {
-    pub t: Time,
+    pub t: Instant,
     pub queue: [u64; 2],
     pub threshold: [u64; 2],
     /// α of both ports; NaN without α.
@@ -29,7 +29,7 @@ pub struct State {
 #[derive(Clone, Debug)]
 pub struct States {
     pub states: Vec<State>,
-    pub end: Time,
+    pub end: Instant,
 }
 
 /// One bar of one port.
@@ -46,8 +46,8 @@ pub struct Bar {
 /// Bars of one port, one after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bars {
-    pub start: Time,
-    pub width: Time,
+    pub start: Instant,
+    pub width: Duration,
     pub bars: Vec<Bar>,
 }
 
@@ -62,7 +62,7 @@ pub struct Alphas {
 
 impl States {
     /// Extracts the states of two ports from a timeline of all ports.
-    pub fn of(rows: &[TimelineRow], ports: [u32; 2], end: Time) -> States {
+    pub fn of(rows: &[TimelineRow], ports: [u32; 2], end: Instant) -> States {
         let mut states: Vec<State> = Vec::new();
         for row in rows {
             let Some(place) = ports.iter().position(|port| *port == row.port) else {
@@ -82,7 +82,7 @@ impl States {
     }
 
     /// Returns every state with the part of its time that lies in a span, in picoseconds.
-    fn within(&self, from: Time, to: Time) -> impl Iterator<Item = (&State, u64)> {
+    fn within(&self, from: Instant, to: Instant) -> impl Iterator<Item = (&State, u64)> {
         let first = self.states.partition_point(|state| state.t <= from);
         let ends = self.states.iter().skip(1).map(|next| next.t);
         let lasting = self.states.iter().zip(ends.chain([self.end]));
@@ -105,7 +105,7 @@ impl States {
             a.min(b) < limits[0] && a.max(b) > limits[1]
         };
         let mut shares = (0, 0);
-        for (state, lasted) in self.within(Time::ZERO, self.end) {
+        for (state, lasted) in self.within(Instant::ZERO, self.end) {
             shares.1 += lasted;
             if starves(state.queue) {
                 shares.0 += lasted;
@@ -115,7 +115,7 @@ impl States {
     }
 
     /// Returns the bars of both ports from `start` on, until the run ends, but at most `most`.
-    pub fn bars(&self, start: Time, width: Time, most: usize) -> [Bars; 2] {
+    pub fn bars(&self, start: Instant, width: Duration, most: usize) -> [Bars; 2] {
         let span = self.end.0.saturating_sub(start.0);
         let count = index(span.div_ceil(width.0)).min(most);
         [0, 1].map(|place| Bars {
@@ -123,14 +123,14 @@ impl States {
             width,
             bars: (0..count)
                 .map(|bar| {
-                    let from = Time(start.0 + bar as u64 * width.0);
-                    self.bar(place, from, Time(from.0 + width.0))
+                    let from = start + width * bar as u64;
+                    self.bar(place, from, from + width)
                 })
                 .collect(),
         })
     }
 
-    fn bar(&self, place: usize, from: Time, to: Time) -> Bar {
+    fn bar(&self, place: usize, from: Instant, to: Instant) -> Bar {
         let mut bar = Bar {
             longest: 0,
             threshold: u64::MAX,
@@ -150,15 +150,15 @@ impl States {
     }
 
     /// Returns α of the heavier and the lighter port around the peak of every burst.
-    pub fn alphas(&self, bursts: &[Vec<Time>; 2]) -> Alphas {
+    pub fn alphas(&self, bursts: &[Vec<Instant>; 2]) -> Alphas {
         let mut alphas = Alphas::default();
         for (heavy, starts) in bursts.iter().enumerate() {
             for start in starts {
                 let Some(peak) = self.peak(heavy, *start) else {
                     continue;
                 };
-                let before = Time(peak.0.saturating_sub(AROUND.0));
-                let after = Time(peak.0 + AROUND.0);
+                let before = peak.saturating_sub(AROUND);
+                let after = peak + AROUND;
                 let spans = [(before, peak), (peak, after)];
                 let [heavier, lighter] = [heavy, 1 - heavy]
                     .map(|place| spans.map(|(from, to)| self.mean_log2_alpha(place, from, to)));
@@ -172,14 +172,14 @@ impl States {
     }
 
     /// Returns the first time at which the queue is longest within [`PEAK_WITHIN`] of a burst's start.
-    fn peak(&self, place: usize, start: Time) -> Option<Time> {
-        let states = self.within(start, Time(start.0 + PEAK_WITHIN.0));
+    fn peak(&self, place: usize, start: Instant) -> Option<Instant> {
+        let states = self.within(start, start + PEAK_WITHIN);
         let longest = states.max_by_key(|(state, _)| (state.queue[place], u64::MAX - state.t.0));
         longest.map(|(state, _)| state.t.max(start))
     }
 
     /// Returns the mean over time of log2 α; `None` without α or without time.
-    fn mean_log2_alpha(&self, place: usize, from: Time, to: Time) -> Option<f64> {
+    fn mean_log2_alpha(&self, place: usize, from: Instant, to: Instant) -> Option<f64> {
         let (mut area, mut time) = (0.0, 0.0);
         for (state, lasted) in self.within(from, to) {
             area += state.alpha[place].log2() * lasted as f64;
@@ -199,7 +199,7 @@ mod tests {
     fn row(us: u64, port: u32, queue: u64, threshold: u64, alpha: f64) -> TimelineRow {
         TimelineRow {
             switch: SwitchId(0),
-            t: Time::from_us(us),
+            t: Instant::from_us(us),
             port,
             queue_bytes: queue,
             threshold_bytes: threshold,
@@ -222,7 +222,7 @@ mod tests {
             rows.push(row(us, 7, 77, 1, 32.0));
             rows.push(row(us, 2, b, 40 + us, 16.0));
         }
-        States::of(&rows, [4, 2], Time::from_us(400))
+        States::of(&rows, [4, 2], Instant::from_us(400))
     }
 
     #[test]
@@ -243,14 +243,14 @@ mod tests {
         assert_eq!(states.starved(110), 0.25);
         let none = States {
             states: Vec::new(),
-            end: Time::ZERO,
+            end: Instant::ZERO,
         };
         assert_eq!(none.starved(100), 0.0);
     }
 
     #[test]
     fn a_bar_has_the_longest_queue_the_least_threshold_and_the_mean() {
-        let [a, b] = states().bars(Time::from_us(50), Time::from_us(200), 9);
+        let [a, b] = states().bars(Instant::from_us(50), Duration::from_us(200), 9);
         assert_eq!(a.bars.len(), 2);
         // The bar covers 50 us of 10 bytes and 150 us of 90.
         let expected = Bar {
@@ -264,7 +264,7 @@ mod tests {
         // The run ends before the second bar does.
         assert_eq!(a.bars[1].mean, 50.0 * 90.0 / 150.0);
         assert_eq!(
-            states().bars(Time::ZERO, Time::from_us(100), 3)[0]
+            states().bars(Instant::ZERO, Duration::from_us(100), 3)[0]
                 .bars
                 .len(),
             3
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn alpha_is_averaged_in_powers_of_two_around_the_peak() {
-        let alphas = states().alphas(&[vec![Time::from_us(50)], Vec::new()]);
+        let alphas = states().alphas(&[vec![Instant::from_us(50)], Vec::new()]);
         // The first peak is at 100 us: α = 4 before; 100 us of 4 and 200 us of 1/2 after.
         assert_eq!(alphas.heavier_before, [2.0]);
         assert!((alphas.heavier_after[0] - (2.0 - 2.0) / 3.0).abs() < 1e-12);
@@ -284,8 +284,8 @@ mod tests {
     #[test]
     fn without_alpha_there_is_no_mean() {
         let rows = [row(0, 0, 5, 9, f64::NAN), row(0, 1, 5, 9, f64::NAN)];
-        let states = States::of(&rows, [0, 1], Time::from_us(10));
-        let alphas = states.alphas(&[vec![Time::ZERO], Vec::new()]);
+        let states = States::of(&rows, [0, 1], Instant::from_us(10));
+        let alphas = states.alphas(&[vec![Instant::ZERO], Vec::new()]);
         assert_eq!(alphas, Alphas::default());
     }
 }

@@ -10,7 +10,7 @@ use bufgym_util::convert::{floor_u64, index};
 use super::{ActiveBufferConfig, PacketView, Policy, Verdict, View};
 use crate::scenario::{Scenario, Scheduler};
 use crate::switch::Loss;
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Length from which a queue counts fully as congested, bytes.
 const CONGESTED: u64 = 28_000;
@@ -33,8 +33,8 @@ pub struct AbmNs3 {
     factors: Box<[f64]>,
     congestion: Congestion,
     drain: Drain,
-    interval: Time,
-    next_update: Time,
+    interval: Duration,
+    next_update: Instant,
 }
 
 impl AbmNs3 {
@@ -59,8 +59,8 @@ impl AbmNs3 {
                 priorities,
                 scenario.queues.scheduler == Scheduler::Strict,
             ),
-            interval: config.update.max(Time(1)),
-            next_update: Time::MAX,
+            interval: config.update.max(Duration(1)),
+            next_update: Instant::MAX,
         }
     }
 
@@ -92,7 +92,7 @@ impl AbmNs3 {
         if late > 0 {
             self.drain.forget();
         }
-        let updates = Time(self.interval.0.saturating_mul(late + 1));
+        let updates = self.interval.saturating_mul(late + 1);
         self.next_update = self.next_update.saturating_add(updates);
     }
 }
@@ -102,7 +102,7 @@ impl Policy for AbmNs3 {
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
         self.catch_up(view);
         self.congestion.observe(view, packet.queue);
-        if self.next_update == Time::MAX {
+        if self.next_update == Instant::MAX {
             self.next_update = view.now.saturating_add(self.interval);
         }
         let alpha = match self.alpha_unscheduled {
@@ -271,7 +271,7 @@ mod tests {
     struct Bench {
         buffer: SharedBuffer,
         policy: AbmNs3,
-        now: Time,
+        now: Instant,
     }
 
     const RATE: Rate = Rate(1_000_000_000);
@@ -285,13 +285,13 @@ mod tests {
             let config = ActiveBufferConfig {
                 alphas: vec![1.0; 4],
                 alpha_unscheduled: Some(64.0),
-                update: Time::from_us(100),
+                update: Duration::from_us(100),
                 headroom_bytes: 0,
             };
             Bench {
                 buffer: SharedBuffer::new(1_000_000, 1_000_000, 2, 4),
                 policy: AbmNs3::new(config, &scenario),
-                now: Time::ZERO,
+                now: Instant::ZERO,
             }
         }
 
@@ -306,7 +306,7 @@ mod tests {
         }
 
         fn arrive(&mut self, queue: usize, at_us: u64) -> Verdict {
-            self.now = Time::from_us(at_us);
+            self.now = Instant::from_us(at_us);
             let view = View {
                 buffer: &self.buffer,
                 now: self.now,
@@ -320,7 +320,7 @@ mod tests {
         }
 
         fn depart(&mut self, queue: usize, at_us: u64) {
-            self.now = Time::from_us(at_us);
+            self.now = Instant::from_us(at_us);
             self.buffer.release(queue, 1_000, self.now);
             let view = View {
                 buffer: &self.buffer,

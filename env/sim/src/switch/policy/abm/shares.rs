@@ -3,7 +3,7 @@
 
 use crate::scenario::Scenario;
 use crate::switch::policy::{PacketView, View};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// A queue is congested if its length is at least this fraction of its threshold (paper, §3.1).
 const CONGESTED: f64 = 0.9;
@@ -14,9 +14,9 @@ struct Drain {
     /// Bytes that left in `(since, last]`, preambles and gaps included.
     sent: u64,
     /// The last departure before the interval, or the time at which the queue became busy.
-    since: Time,
+    since: Instant,
     /// The last departure, or `since`.
-    last: Time,
+    last: Instant,
     /// True if the queue was empty at some time of the interval.
     emptied: bool,
     /// Share of the line μ/b, as of the last update.
@@ -33,8 +33,8 @@ pub(super) struct Shares {
     drains: Box<[Drain]>,
     /// Congested queues by priority.
     congested: Box<[u32]>,
-    interval: Time,
-    next_update: Time,
+    interval: Duration,
+    next_update: Instant,
     overhead_bytes: u64,
     /// Bytes of a full packet, preamble and gap included.
     largest: u64,
@@ -44,13 +44,13 @@ impl Shares {
     pub(super) fn new(
         queues: usize,
         priorities: usize,
-        interval: Time,
+        interval: Duration,
         scenario: &Scenario,
     ) -> Shares {
         let idle = Drain {
             sent: 0,
-            since: Time::ZERO,
-            last: Time::ZERO,
+            since: Instant::ZERO,
+            last: Instant::ZERO,
             emptied: true,
             share: 1.0,
         };
@@ -60,7 +60,7 @@ impl Shares {
             drains: vec![idle; queues].into_boxed_slice(),
             congested: vec![0; priorities].into_boxed_slice(),
             interval,
-            next_update: interval,
+            next_update: Instant::ZERO + interval,
             overhead_bytes,
             largest: scenario.full_packet_bytes() + overhead_bytes,
         }
@@ -68,7 +68,7 @@ impl Shares {
 
     /// Returns the time of the next update.
     #[inline]
-    pub(super) fn next_update(&self) -> Time {
+    pub(super) fn next_update(&self) -> Instant {
         self.next_update
     }
 
@@ -130,7 +130,7 @@ impl Drain {
     /// include yet.
     fn update(&mut self, view: View<'_>, empty: bool, largest: u64) {
         let line =
-            |bytes: u64, span: Time| 8e12 * bytes as f64 / (view.rate.0 as f64 * span.0 as f64);
+            |bytes: u64, span: Duration| 8e12 * bytes as f64 / (view.rate.0 as f64 * span.0 as f64);
         if self.emptied {
             self.share = 1.0;
         } else {

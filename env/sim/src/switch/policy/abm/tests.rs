@@ -1,7 +1,7 @@
 use super::*;
 use crate::switch::policy::AnyPolicy;
 use crate::switch::{PolicySpec, SharedBuffer};
-use crate::units::Rate;
+use crate::units::{Duration, Instant, Rate};
 
 /// Returns a scenario with two ports, two queues each, and 1 Gbit/s: a full packet takes 12.144 µs.
 fn scenario() -> Scenario {
@@ -28,7 +28,7 @@ fn abm(parameters: &str) -> ActiveBufferManagement {
 struct Switch {
     buffer: SharedBuffer,
     abm: ActiveBufferManagement,
-    now: Time,
+    now: Instant,
 }
 
 impl Switch {
@@ -36,7 +36,7 @@ impl Switch {
         Switch {
             buffer: SharedBuffer::new(1_000_000, 1_000_000, 2, 2),
             abm: abm(parameters),
-            now: Time::ZERO,
+            now: Instant::ZERO,
         }
     }
 
@@ -98,17 +98,12 @@ impl Switch {
 #[test]
 fn the_update_interval_is_the_base_round_trip() {
     // Data of 1518 bytes and acknowledgements of 64, two lines each, and four times 10 µs.
-    let rtt = Time::from_ns(40_000 + 2 * 8 * (1_518 + 64));
+    let rtt = Duration::from_ns(40_000 + 2 * 8 * (1_518 + 64));
+    let next_update = |parameters| abm(parameters).shares.next_update() - Instant::ZERO;
     assert_eq!(scenario().base_rtt(), rtt);
-    assert_eq!(abm("alpha=1").shares.next_update(), rtt);
-    assert_eq!(
-        abm("update_us=250").shares.next_update(),
-        Time::from_us(250)
-    );
-    assert_eq!(
-        abm("periodic_rtts=10").shares.next_update(),
-        Time(10 * rtt.0)
-    );
+    assert_eq!(next_update("alpha=1"), rtt);
+    assert_eq!(next_update("update_us=250"), Duration::from_us(250));
+    assert_eq!(next_update("periodic_rtts=10"), rtt * 10);
 }
 
 /// Packets that take 8 µs depart every 16 µs: half of the line, wherever the intervals of 100 µs begin
@@ -118,7 +113,7 @@ fn the_drain_rate_is_measured_from_departure_to_departure() {
     let mut switch = Switch::new("alpha=1,update_us=100");
     switch.fill(0, 50);
     for turn in 1..=14 {
-        switch.now = Time::from_us(16 * turn);
+        switch.now = Instant::from_us(16 * turn);
         switch.depart(0);
         switch.arrive(0, false);
     }
@@ -134,7 +129,7 @@ fn a_queue_that_is_not_served_loses_its_share_by_and_by() {
     switch.fill(1, 50);
     let mut last = f64::INFINITY;
     for interval in 1..=5 {
-        switch.now = Time::from_us(101 * interval);
+        switch.now = Instant::from_us(101 * interval);
         switch.arrive(0, false);
         // No more than a packet of 1518 bytes can have been served.
         let most = (12.144 / (101.0 * interval as f64)).min(1.0);
@@ -150,7 +145,7 @@ fn a_queue_that_is_not_served_loses_its_share_by_and_by() {
     while switch.buffer.queue(1) > 0 {
         switch.depart(1);
     }
-    switch.now = Time::from_us(1_000);
+    switch.now = Instant::from_us(1_000);
     switch.arrive(0, false);
     assert_eq!(switch.alpha(1), 1.0, "it was empty");
 }
@@ -162,7 +157,7 @@ fn congested_queues_of_a_priority_share_its_alpha() {
         let mut switch = Switch::new("alpha=0.5,update_us=100");
         switch.fill(0, first);
         switch.fill(2, third);
-        switch.now = Time::from_us(100);
+        switch.now = Instant::from_us(100);
         switch.arrive(1, false);
         [0, 1, 2, 3].map(|queue| switch.alpha(queue))
     };
@@ -235,10 +230,10 @@ fn periodic_updates_tell_no_packet_apart() {
         assert_eq!(is_estimated, estimated);
         let mut policy = built;
         let mut buffer = SharedBuffer::new(1_000_000, 1_000_000, 2, 2);
-        buffer.store(0, 600_000, Time::ZERO);
+        buffer.store(0, 600_000, Instant::ZERO);
         let view = View {
             buffer: &buffer,
-            now: Time::ZERO,
+            now: Instant::ZERO,
             rate: Rate(1_000_000_000),
         };
         let verdict = policy.on_arrival(view, Switch::packet(0, true));

@@ -4,7 +4,7 @@ use bufgym_util::convert::single;
 
 use crate::scenario::Scenario;
 use crate::switch::View;
-use crate::units::Time;
+use crate::units::Instant;
 
 /// Names of the features, in order. A model that was trained on other features is refused.
 pub const FEATURES: [&str; 4] = ["queue", "queue_average", "occupancy", "occupancy_average"];
@@ -18,13 +18,13 @@ pub type Features = [f32; FEATURES.len()];
 #[derive(Clone, Copy, Default, Debug)]
 struct Average {
     value: f32,
-    updated: Time,
+    updated: Instant,
 }
 
 impl Average {
     /// Moves the average towards the current value by `1 - exp(-elapsed/time constant)`.
     #[inline]
-    fn observe(&mut self, seen: f32, now: Time, per_ps: f64) -> f32 {
+    fn observe(&mut self, seen: f32, now: Instant, per_ps: f64) -> f32 {
         let elapsed = now.saturating_since(self.updated).0;
         if elapsed > 0 {
             let weight = 1.0 - libm::expf(single(-(elapsed as f64 * per_ps)));

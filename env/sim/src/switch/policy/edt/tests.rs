@@ -43,7 +43,7 @@ impl Driven {
         let packet = PacketView::of_port(port, 1_500);
         let view = View {
             buffer: &self.buffer,
-            now: Time::from_us(us),
+            now: Instant::from_us(us),
             rate: RATE,
         };
         match event {
@@ -71,7 +71,7 @@ impl Driven {
     fn threshold(&self, port: usize) -> Option<u64> {
         let view = View {
             buffer: &self.buffer,
-            now: Time::from_us(self.us),
+            now: Instant::from_us(self.us),
             rate: RATE,
         };
         self.edt.threshold(view, port)
@@ -91,7 +91,7 @@ fn suggested_parameters_for_the_default_switch() {
     assert_eq!(config.underload_dequeues, 3);
     assert_eq!(config.burst_enqueues, 8);
     assert!((config.controlled_period.as_ms_f64() - 2.1).abs() < 0.01);
-    assert_eq!(config.uncontrolled_period, Time::from_ms(10));
+    assert_eq!(config.uncontrolled_period, Duration::from_ms(10));
 }
 
 /// C2 and T1 of a queue follow from its own α.

@@ -2,7 +2,7 @@
 
 use crate::switch::policy::lqd::longest_with;
 use crate::switch::{PacketView, View};
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Instant, Rate};
 
 /// The queue lengths `T` that Longest Queue Drop would have for the same arrivals, in bytes.
 ///
@@ -29,7 +29,7 @@ struct Line {
     /// Number of real packets in the queues of the port.
     packets: u32,
     /// Time up to which the virtual queues are drained, while there are no real packets.
-    drained: Time,
+    drained: Instant,
 }
 
 impl VirtualQueues {
@@ -135,7 +135,7 @@ impl VirtualQueues {
     }
 
     /// Returns the whole bytes that an idle line has sent since its virtual queues were last drained.
-    fn idle_bytes(&self, port: usize, now: Time, rate: Rate) -> u64 {
+    fn idle_bytes(&self, port: usize, now: Instant, rate: Rate) -> u64 {
         let line = &self.lines[port];
         if line.packets > 0 {
             return 0;
@@ -145,7 +145,7 @@ impl VirtualQueues {
     }
 
     #[inline]
-    fn drain_idle(&mut self, port: usize, now: Time, rate: Rate) {
+    fn drain_idle(&mut self, port: usize, now: Instant, rate: Rate) {
         if self.lines[port].packets > 0 {
             return;
         }
@@ -159,7 +159,7 @@ impl VirtualQueues {
     }
 
     #[inline(never)]
-    fn drain_waiting(&mut self, port: usize, now: Time, rate: Rate) {
+    fn drain_waiting(&mut self, port: usize, now: Instant, rate: Rate) {
         let first = port * self.queues_per_port;
         let waiting: u64 = self.lengths[first..first + self.queues_per_port]
             .iter()
@@ -177,7 +177,7 @@ impl VirtualQueues {
 }
 
 /// As [`Rate::transmission_time`], for any number of bytes.
-fn exact_time(bytes: u64, rate: Rate) -> Time {
+fn exact_time(bytes: u64, rate: Rate) -> Duration {
     let ps = (u128::from(bytes) * 8_000_000_000_000).div_ceil(u128::from(rate.0));
-    Time(u64::try_from(ps).unwrap_or(u64::MAX))
+    Duration(u64::try_from(ps).unwrap_or(u64::MAX))
 }

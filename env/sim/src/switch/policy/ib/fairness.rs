@@ -1,7 +1,7 @@
 //! The fair share of AFD, which follows the length of a queue.
 
 use super::IntelligentBufferConfig;
-use crate::units::Time;
+use crate::units::Instant;
 
 /// Weight of the current queue length.
 const A1: f64 = 1.8;
@@ -20,7 +20,7 @@ pub(super) struct FairShare {
     /// Length of the queue at the end of the last interval, bytes.
     old: u64,
     /// End of the current interval.
-    ends: Time,
+    ends: Instant,
 }
 
 impl FairShare {
@@ -29,7 +29,7 @@ impl FairShare {
             share: config.initial_share as f64,
             length: 0,
             old: 0,
-            ends: config.interval,
+            ends: Instant::ZERO + config.interval,
         }
     }
 
@@ -51,7 +51,7 @@ impl FairShare {
 
     /// Notes that the queue has this length from `now` on.
     #[inline]
-    pub(super) fn change(&mut self, length: u64, now: Time, config: &IntelligentBufferConfig) {
+    pub(super) fn change(&mut self, length: u64, now: Instant, config: &IntelligentBufferConfig) {
         if now >= self.ends {
             self.end_intervals(now, config);
         }
@@ -59,15 +59,15 @@ impl FairShare {
     }
 
     #[cold]
-    fn end_intervals(&mut self, now: Time, config: &IntelligentBufferConfig) {
+    fn end_intervals(&mut self, now: Instant, config: &IntelligentBufferConfig) {
         let ended = 1 + (now - self.ends).0 / config.interval.0;
         self.add(self.gain(config), config);
         self.old = self.length;
         // In all other intervals the length is constant. So the share changes in one direction
         // only, and one step to the limit gives the same result.
         self.add(self.gain(config) * (ended - 1) as f64, config);
-        let span = ended.saturating_mul(config.interval.0);
-        self.ends = Time(self.ends.0.saturating_add(span));
+        let span = config.interval.saturating_mul(ended);
+        self.ends = self.ends.saturating_add(span);
     }
 
     fn gain(&self, config: &IntelligentBufferConfig) -> f64 {
@@ -87,10 +87,11 @@ impl FairShare {
 mod tests {
     use super::*;
     use crate::scenario::Scenario;
+    use crate::units::Duration;
 
     fn config() -> IntelligentBufferConfig {
         IntelligentBufferConfig {
-            interval: Time::from_us(50),
+            interval: Duration::from_us(50),
             reference_bytes: 10_000,
             initial_share: 100_000,
             ..IntelligentBufferConfig::suggested(&Scenario::default())
@@ -109,7 +110,7 @@ mod tests {
         for (interval, length) in (0_u64..).zip(lengths) {
             let before = interval.checked_sub(1).map(|at| lengths[at as usize]);
             if before != Some(length) {
-                share.change(length, Time::from_us(50 * interval + 25), &config);
+                share.change(length, Instant::from_us(50 * interval + 25), &config);
                 assert!(
                     (share.bytes() - expected).abs() < 1e-6,
                     "{interval}: {expected}"
@@ -119,7 +120,7 @@ mod tests {
             expected = (expected - 1.8 * (now - 10_000.0) + 1.7 * (old - 10_000.0)).max(0.0);
             old = now;
         }
-        share.change(0, Time::from_us(500), &config);
+        share.change(0, Instant::from_us(500), &config);
         assert!((share.bytes() - expected).abs() < 1e-6);
         assert!(expected > 100_000.0, "{expected}");
     }
@@ -131,9 +132,9 @@ mod tests {
             ..config()
         };
         let mut share = FairShare::new(&config);
-        share.change(500_000, Time::from_ms(10), &config);
+        share.change(500_000, Instant::from_ms(10), &config);
         assert_eq!(share.bytes(), 120_000.0, "1,000 bytes more every interval");
-        share.change(0, Time::from_ms(20), &config);
+        share.change(0, Instant::from_ms(20), &config);
         assert_eq!(share.bytes(), 0.0);
     }
 }

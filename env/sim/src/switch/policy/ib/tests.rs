@@ -18,7 +18,7 @@ fn config() -> IntelligentBufferConfig {
 /// dropped, and there is room for Dynamic Threshold.
 fn congested(config: IntelligentBufferConfig) -> Workbench<IntelligentBuffer> {
     let mut bench = Workbench::new(IntelligentBuffer::new(config, 2), 100_000_000, 2);
-    bench.buffer.store(0, 151_000, Time::ZERO);
+    bench.buffer.store(0, 151_000, Instant::ZERO);
     bench
 }
 
@@ -29,7 +29,7 @@ fn send(bench: &mut Workbench<IntelligentBuffer>, flow: u32, bytes: u64, interva
     for _ in 0..intervals {
         let packets = bytes / 1_000;
         for _ in 0..packets {
-            bench.now += Time(config().interval.0 / packets);
+            bench.now += config().interval / packets;
             let packet = PacketView {
                 flow,
                 ..PacketView::of_port(0, 1_000)
@@ -112,7 +112,7 @@ fn rates_are_those_of_flows_not_of_queues() {
     bench.policy.queues[0].share = FairShare::steady(&config, 151_000);
     let [mut fast, mut slow] = [0, 0];
     for packet in 0..40_000_u32 {
-        bench.now += Time::from_us(1);
+        bench.now += Duration::from_us(1);
         let flow = if packet % 5 == 0 { 1 } else { 2 };
         let packet = PacketView {
             flow,
@@ -146,7 +146,7 @@ fn an_idle_elephant_is_a_mouse_again() {
     let mut bench = congested(config());
     send(&mut bench, 7, 50_000, 20);
     // The next packet comes a microsecond later, at the beginning of an interval.
-    bench.now += Time::from_ms(5) - Time::from_us(1);
+    bench.now += Duration::from_ms(5) - Duration::from_us(1);
     assert_eq!(
         send(&mut bench, 7, 50_000, 1),
         0,
@@ -157,7 +157,7 @@ fn an_idle_elephant_is_a_mouse_again() {
         50,
         "idle for 5 ms, not for longer"
     );
-    bench.now += Time::from_ms(5);
+    bench.now += Duration::from_ms(5);
     assert_eq!(send(&mut bench, 7, 50_000, 19), 0);
 }
 
@@ -183,14 +183,14 @@ fn the_same_seed_drops_the_same_packets() {
 #[test]
 fn parameters_follow_the_rate() {
     let at_1g = IntelligentBufferConfig::suggested(&Scenario::default());
-    assert_eq!(at_1g.interval, Time::from_us(500));
+    assert_eq!(at_1g.interval, Duration::from_us(500));
     assert_eq!(at_1g.queue_bytes, 15_000);
-    assert_eq!(at_1g.age, Time::from_ms(50));
+    assert_eq!(at_1g.age, Duration::from_ms(50));
     // 4 * 10 us at 1 Gbit/s are 5,000 bytes; two lines for 1,518 and for 64 bytes.
     assert_eq!(at_1g.reference_bytes, 5_000 + 2 * 1_518 + 2 * 64);
     assert_eq!(
         (config().interval, config().queue_bytes),
-        (Time::from_us(50), 150_000)
+        (Duration::from_us(50), 150_000)
     );
 }
 
@@ -220,7 +220,7 @@ fn a_drop_at_the_head_makes_the_queue_shorter() {
                 bench.depart(0)
             });
         }
-        bench.now = config.interval;
+        bench.now = Instant::ZERO + config.interval;
         assert!(bench.accepts(0, 1_000));
         bench.policy.queues[0].share.bytes()
     };

@@ -2,7 +2,7 @@ use super::*;
 use crate::scenario::Scenario;
 use crate::switch::LowLevelPolicy;
 use crate::switch::{PolicySpec, SharedBuffer};
-use crate::units::{Rate, Time};
+use crate::units::{Instant, Rate};
 
 const BETA: u64 = 10_000;
 
@@ -17,7 +17,7 @@ fn packet(port: usize, bytes: u64) -> PacketView {
 fn view(buffer: &SharedBuffer) -> View<'_> {
     View {
         buffer,
-        now: Time::ZERO,
+        now: Instant::ZERO,
         rate: Rate(1_000_000_000),
     }
 }
@@ -120,7 +120,7 @@ fn nothing_fires_while_a_decision_is_delayed() {
 fn the_threshold_is_a_shift_of_the_free_buffer() {
     let mut buffer = SharedBuffer::new(100_000, 100_000, 2, 1);
     let mut ndt = policy(TriggerMode::PerPacket);
-    buffer.store(0, 20_000, Time::ZERO);
+    buffer.store(0, 20_000, Instant::ZERO);
     for (index, accepts) in [(0, false), (1, true), (2, true), (7, true)] {
         ndt.apply(&[index, index]);
         let verdict = ndt.on_arrival(view(&buffer), packet(0, 1_500));
@@ -155,7 +155,7 @@ fn of_egress() -> impl Iterator<Item = LowLevelPolicy> {
 fn the_alpha_of_a_port_applies_to_its_queues_alone() {
     for low_level in of_egress() {
         let (mut buffer, mut ndt) = over(&low_level);
-        buffer.store(2, 40_000, Time::ZERO);
+        buffer.store(2, 40_000, Instant::ZERO);
         let free = buffer.free();
         let thresholds = |ndt: &ControlledThreshold| {
             let of = |queue| ndt.threshold(view(&buffer), queue).unwrap();
@@ -176,7 +176,7 @@ fn verdicts_follow_the_alpha_of_the_port() {
         let (mut buffer, mut ndt) = over(&low_level);
         let part = buffer.capacity() / 8;
         for port in 0..4 {
-            buffer.store(2 * port, part, Time::ZERO);
+            buffer.store(2 * port, part, Instant::ZERO);
         }
         // A queue of an eighth of the buffer is compared with α/2 of the buffer.
         ndt.apply(&[2, 0, 3, 1]);

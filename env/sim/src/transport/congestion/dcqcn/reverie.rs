@@ -3,19 +3,19 @@
 
 use super::{GAIN, Rates, rate};
 use crate::transport::{Acked, CongestionControl, Pacer, Settings, Window};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Interval at which α changes.
-const ALPHA_INTERVAL: Time = Time::from_us(1);
+const ALPHA_INTERVAL: Duration = Duration::from_us(1);
 
 /// Interval at which the rate is cut, if there were notifications since the last cut.
-const DECREASE_INTERVAL: Time = Time::from_us(4);
+const DECREASE_INTERVAL: Duration = Duration::from_us(4);
 
 /// Delay of the clock of cuts relative to the clock of α.
-const DECREASE_OFFSET: Time = Time::from_ns(1);
+const DECREASE_OFFSET: Duration = Duration::from_ns(1);
 
 /// Interval at which the rate rises without a cut.
-const INCREASE_INTERVAL: Time = Time::from_us(900);
+const INCREASE_INTERVAL: Duration = Duration::from_us(900);
 
 /// Gains of the target in the second increase after a cut, and in later ones, bit/s.
 const ADDITIVE: f64 = 50e6;
@@ -30,12 +30,12 @@ const LEAST_ALPHA: f64 = 1e-300;
 pub struct DcqcnReverie {
     rates: Rates,
     alpha: f64,
-    /// Time of the next change of α; [`Time::MAX`] before the first notification.
-    alpha_at: Time,
+    /// Time of the next change of α; [`Instant::MAX`] before the first notification.
+    alpha_at: Instant,
     /// Time of the next possible cut.
-    decrease_at: Time,
+    decrease_at: Instant,
     /// Time of the next rise.
-    increase_at: Time,
+    increase_at: Instant,
     /// True if notifications came since the last change of α, and since the last cut.
     heard: bool,
     to_cut: bool,
@@ -48,17 +48,17 @@ impl DcqcnReverie {
         DcqcnReverie {
             rates: Rates::new(settings),
             alpha: 1.0,
-            alpha_at: Time::MAX,
-            decrease_at: Time::MAX,
-            increase_at: Time::MAX,
+            alpha_at: Instant::MAX,
+            decrease_at: Instant::MAX,
+            increase_at: Instant::MAX,
             heard: false,
             to_cut: false,
             stage: 0,
         }
     }
 
-    fn notify(&mut self, now: Time) {
-        if self.alpha_at == Time::MAX {
+    fn notify(&mut self, now: Instant) {
+        if self.alpha_at == Instant::MAX {
             self.alpha_at = now + ALPHA_INTERVAL;
             self.decrease_at = now + DECREASE_OFFSET + DECREASE_INTERVAL;
         } else {
@@ -68,7 +68,7 @@ impl DcqcnReverie {
     }
 
     /// Changes α once for each tick of its clock before `end`.
-    fn move_alpha(&mut self, end: Time) {
+    fn move_alpha(&mut self, end: Instant) {
         while self.alpha_at < end {
             self.alpha *= 1.0 - GAIN;
             if std::mem::take(&mut self.heard) {
@@ -103,19 +103,19 @@ impl DcqcnReverie {
     }
 
     /// Returns the first tick of the clock of cuts that is not before `now`.
-    fn next_cut(&self, now: Time) -> Time {
+    fn next_cut(&self, now: Instant) -> Instant {
         let past = now.saturating_since(self.decrease_at).0;
         let ticks = past.div_ceil(DECREASE_INTERVAL.0);
-        Time(self.decrease_at.0 + ticks * DECREASE_INTERVAL.0)
+        self.decrease_at + DECREASE_INTERVAL * ticks
     }
 
     /// Runs the clocks up to `end`, exclusively. If both tick at once, the increase comes first, because it was
     /// scheduled earlier.
-    fn run(&mut self, end: Time, settings: &Settings) {
+    fn run(&mut self, end: Instant, settings: &Settings) {
         loop {
             let cut_at = match self.to_cut {
                 true => self.decrease_at,
-                false => Time::MAX,
+                false => Instant::MAX,
             };
             if self.increase_at.min(cut_at) >= end {
                 return;
@@ -141,15 +141,15 @@ impl CongestionControl for DcqcnReverie {
         if acked.marked {
             self.run(acked.now, settings);
             self.move_alpha(acked.now);
-            if self.alpha_at != Time::MAX && !self.to_cut {
+            if self.alpha_at != Instant::MAX && !self.to_cut {
                 self.decrease_at = self.next_cut(acked.now);
             }
             self.notify(acked.now);
         }
     }
 
-    fn advance(&mut self, now: Time, settings: &Settings) -> Time {
-        self.run(Time(now.0.saturating_add(1)), settings);
+    fn advance(&mut self, now: Instant, settings: &Settings) -> Instant {
+        self.run(now.saturating_add(Duration(1)), settings);
         self.increase_at
     }
 
@@ -176,7 +176,7 @@ mod tests {
 
     /// Returns the rate after the clocks have run until `ns`, Gbit/s.
     fn rate_at(flow: &mut DcqcnReverie, ns: u64, settings: &Settings) -> f64 {
-        flow.advance(Time::from_ns(ns), settings);
+        flow.advance(Instant::from_ns(ns), settings);
         assert_eq!(flow.rates.pacer.rate.0, flow.rates.current as u64);
         flow.rates.current / GBPS
     }
@@ -206,8 +206,8 @@ mod tests {
         notify(&mut flow, 0, &settings);
         close(rate_at(&mut flow, 2_704_001, &settings), 23.461_772, 1e-6);
         assert_eq!(
-            flow.advance(Time::from_ns(2_704_001), &settings),
-            Time::from_ns(3_604_001)
+            flow.advance(Instant::from_ns(2_704_001), &settings),
+            Instant::from_ns(3_604_001)
         );
     }
 

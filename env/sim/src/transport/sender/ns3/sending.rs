@@ -4,7 +4,7 @@ use super::{Progress, Reduction, State};
 use crate::transport::sender::Sender;
 use crate::transport::sender::loss_recovery::{LossRecovery, Origin};
 use crate::transport::{Acked, CongestionControl, Settings};
-use crate::units::Time;
+use crate::units::{Duration, Instant};
 
 /// Window and timer.
 impl Sender {
@@ -34,7 +34,7 @@ impl Sender {
             next: self.sent.next,
             now: progress.now,
             rtt: None,
-            elapsed: Time::ZERO,
+            elapsed: Duration::ZERO,
             smoothed_rtt: progress.smoothed,
             marked: false,
             path: None,
@@ -111,7 +111,7 @@ impl Sender {
     pub(super) fn restart_timer_in(
         &mut self,
         recovery: &mut LossRecovery,
-        now: Time,
+        now: Instant,
         settings: &Settings,
     ) {
         recovery.ns3.next_sent = recovery.ns3.next_sent.max(self.sent.una);
@@ -119,10 +119,10 @@ impl Sender {
     }
 
     #[inline]
-    pub(super) fn restart_timer(&mut self, now: Time, settings: &Settings) {
+    pub(super) fn restart_timer(&mut self, now: Instant, settings: &Settings) {
         self.rtt.reset_backoff();
         self.deadline = if self.sent.una == self.segments {
-            Time::MAX
+            Instant::MAX
         } else {
             now + self.rtt.timeout(settings)
         };
@@ -132,7 +132,7 @@ impl Sender {
     pub(in super::super) fn time_out_as_ns3(
         &mut self,
         recovery: &mut LossRecovery,
-        now: Time,
+        now: Instant,
         settings: &Settings,
     ) {
         let pipe = self.pipe_bytes(recovery, settings);
@@ -150,7 +150,7 @@ impl Sender {
         recovery.ns3.measured_from = self.sent.next;
         self.rtt.back_off();
         // The next segment sent starts the timer again.
-        self.deadline = Time::MAX;
+        self.deadline = Instant::MAX;
         recovery.show_phase();
     }
 }
