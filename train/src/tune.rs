@@ -10,7 +10,6 @@
 mod search;
 mod space;
 
-
 use bufgym_env::control::LowLevelPolicy;
 use bufgym_eval::metric::Metric;
 use bufgym_eval::tune::{TRACES, Tuned};

@@ -19,11 +19,6 @@ macro_rules! picoseconds {
         pub struct $name(pub u64);
 
         impl $name {
-            /// Creates the value from picoseconds.
-            pub const fn from_ps(ps: u64) -> $name {
-                $name(ps)
-            }
-
             /// Creates the value from nanoseconds.
             ///
             /// # Panics

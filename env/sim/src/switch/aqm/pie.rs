@@ -330,7 +330,7 @@ mod tests {
             delay: 1.0,
             old_delay: 1.0,
             burst_left: Duration::ZERO,
-            next: Instant(u64::MAX),
+            next: Instant::MAX,
         };
         let packet = |length| Arriving {
             queue: 0,

@@ -287,7 +287,7 @@ mod tests {
             let mut stops: Option<Instant> = None;
             let mut after = 0;
             for number in 0u64.. {
-                let begins = Instant(number * packet.0);
+                let begins = Instant::ZERO + packet * number;
                 if stops.is_some_and(|stops| begins >= stops) {
                     break;
                 }

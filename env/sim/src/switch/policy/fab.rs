@@ -255,7 +255,7 @@ mod tests {
         }
         bench.now = Instant::from_ms(5);
         assert_eq!(bench.arrive(packet(7)), Err(Loss::Refused));
-        bench.now = Instant(Duration::from_ms(10).0 + 1);
+        bench.now = Instant::from_ms(10) + Duration(1);
         for _ in 0..14 {
             assert_eq!(bench.arrive(packet(7)), Ok(()));
         }

@@ -88,7 +88,7 @@ mod tests {
             "idle for 5 ms, not for longer"
         );
         assert_eq!(*table.touch(2, Instant::from_ms(9)), 0);
-        assert_eq!(*table.touch(1, Instant(Instant::from_ms(14).0 + 1)), 0);
+        assert_eq!(*table.touch(1, Instant::from_ms(14) + Duration(1)), 0);
     }
 
     #[test]
