@@ -19,6 +19,7 @@
 //! | [`credence`] | the random forest of the policy Credence: labelled arrivals, training, scores |
 //! | `sonic` | the agent for switches with SONiC; with the feature `sonic` |
 //! | [`eval`] | paired evaluation on unseen traces, statistics, the report |
+//! | [`reproduce`] | the figures of papers made again, with a verdict on every claim |
 //!
 //! # A packet's way through
 //! A flow of a [`Trace`](sim::traffic::Trace) is sent by a window-based transport through a fair
@@ -56,6 +57,7 @@ pub use bufgym_env as env;
 pub use bufgym_eval as eval;
 pub use bufgym_export as export;
 pub use bufgym_models as models;
+pub use bufgym_reproduce as reproduce;
 pub use bufgym_sim as sim;
 pub use bufgym_slotted as slotted;
 #[cfg(feature = "sonic")]

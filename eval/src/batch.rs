@@ -1,11 +1,11 @@
 //! Batches of simulations that other machines can run.
 //!
-//! An [evaluation](mod@crate::evaluate) and the figures of [papers](crate::papers) do the same: they run
-//! policies on generated traces and reduce every run to a quantity. A [`Batch`] lists the policies, the
-//! traces and the quantity in a form that another process reads. [`Elsewhere`] runs such a batch on other
-//! machines. A machine that receives it, or a part of it, calls [`Batch::run`]. Without other machines none
-//! of this is used: runs then go directly from traces in memory to the quantity. Both ways end in the same
-//! function for each quantity, so they give the same bits.
+//! An [evaluation](mod@crate::evaluate) and the figures of papers do the same: they run policies on
+//! generated traces and reduce every run to a [`Quantity`]. A [`Batch`] lists the policies, the traces and
+//! the name of the quantity in a form that another process reads. An [`Executor`] runs such a batch on other
+//! machines. A machine that receives it, or a part of it, calls [`Batch::run`] with the [`Measurements`] that
+//! it knows. Without other machines none of this is used: runs then go directly from traces in memory to the
+//! quantity. Both ways end in the same function for each quantity, so they give the same bits.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -19,48 +19,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::entrant::Entrant;
 use crate::evaluate::{Compared, EvalError, NumberedTrace, is_unfit};
+use crate::forests::Forests;
 use crate::metric::IsolatedPorts;
-use crate::papers::grid::{self, Forests};
-use crate::papers::ndt::{DropsRun, IncastRun, PacketIntervals, PredictedRun, QueuesRun};
-use crate::papers::runs::MeanFct;
 use crate::portable::{NotPortable, PortableEntrant};
-
-/// The quantity that every run of a batch measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum What {
-    /// The metrics of an evaluation.
-    Comparison,
-    /// The mean FCT.
-    MeanFct,
-    /// The metrics for the figures of networks.
-    Network,
-    /// The metrics for Fig. 8(d) of NDT.
-    NdtIncast,
-    /// The metrics for Fig. 10 of NDT.
-    NdtQueues,
-    /// The metrics for Fig. 11 of NDT.
-    NdtDrops,
-    /// The predicted metrics that Fig. 9 of NDT shows next to a measured run.
-    NdtTestbed,
-    /// Times between decisions at every packet event.
-    PacketIntervals,
-}
 
 /// A policy on a trace: indices into the lists of the batch, and the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Simulation {
-    pub(crate) scenario: usize,
-    pub(crate) policy: usize,
+pub struct Simulation {
+    /// Index of the scenario.
+    pub scenario: usize,
+    /// Index of the policy.
+    pub policy: usize,
     /// Number of the trace, for messages and results.
-    pub(crate) trace: u64,
+    pub trace: u64,
     /// Seed that generates it.
-    pub(crate) seed: u64,
+    pub seed: u64,
 }
 
 /// Simulations with everything that they need, and the quantity that each measures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Batch {
-    what: What,
+    /// Name of the quantity.
+    quantity: String,
     /// Scenarios in TOML.
     scenarios: Vec<String>,
     policies: Vec<PortableEntrant>,
@@ -88,7 +68,7 @@ pub enum BatchError {
 pub type OnResult<'a> = &'a mut dyn FnMut(usize, &[u8]) -> ControlFlow<()>;
 
 /// Machines that run simulations instead of this one.
-pub trait Elsewhere: Sync {
+pub trait Executor: Sync {
     /// Runs a batch. Passes on each result once, as it arrives, in any order.
     ///
     /// # Errors
@@ -97,20 +77,23 @@ pub trait Elsewhere: Sync {
 }
 
 /// A policy that is about to run on a trace.
-pub(crate) struct Running<'a> {
-    pub(crate) scenario: &'a Scenario,
-    pub(crate) policy: &'a Entrant,
-    pub(crate) trace: &'a NumberedTrace,
+pub struct Running<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// The policy.
+    pub policy: &'a Entrant,
+    /// The trace.
+    pub trace: &'a NumberedTrace,
     /// Isolated ports, if the quantity [needs them](Quantity::PORTS) and the scenario is no network.
-    pub(crate) ports: Option<&'a IsolatedPorts>,
+    pub ports: Option<&'a IsolatedPorts>,
     /// Forests of Credence in networks.
-    pub(crate) forests: Option<&'a Forests>,
+    pub forests: Option<&'a Forests>,
 }
 
 /// The quantity that a run is reduced to.
-pub(crate) trait Quantity: Serialize + DeserializeOwned + Send {
-    /// Identifier in a batch.
-    const WHAT: What;
+pub trait Quantity: Serialize + DeserializeOwned + Send {
+    /// Name in a batch; no other quantity of a program has it.
+    const NAME: &'static str;
     /// True if the quantity is relative to the isolated ports of the trace.
     const PORTS: bool = false;
 
@@ -121,11 +104,38 @@ pub(crate) trait Quantity: Serialize + DeserializeOwned + Send {
     fn measure(run: &Running<'_>) -> Result<Self, SimError>;
 }
 
+/// Runs the simulations of a batch and returns what [`Batch::run`] returns.
+type Runner = fn(&Batch) -> Result<Vec<Vec<u8>>, BatchError>;
+
+/// The quantities that a program can measure in a received batch, by name.
+#[derive(Clone, Debug)]
+pub struct Measurements(BTreeMap<&'static str, Runner>);
+
+impl Default for Measurements {
+    /// Returns the quantities of this crate: the metrics of an evaluation.
+    fn default() -> Measurements {
+        Measurements(BTreeMap::new()).with::<Compared>()
+    }
+}
+
+impl Measurements {
+    /// Adds a quantity.
+    ///
+    /// # Panics
+    /// Panics if there is a quantity of this name already.
+    #[must_use]
+    pub fn with<T: Quantity>(mut self) -> Measurements {
+        let other = self.0.insert(T::NAME, Batch::each::<T>);
+        assert!(other.is_none(), "two quantities have the name {}", T::NAME);
+        self
+    }
+}
+
 impl Batch {
-    /// Builds a batch without simulations.
-    pub(crate) fn new(what: What) -> Batch {
+    /// Builds a batch without simulations, which will measure `T`.
+    pub fn new<T: Quantity>() -> Batch {
         Batch {
-            what,
+            quantity: T::NAME.to_owned(),
             scenarios: Vec::new(),
             policies: Vec::new(),
             forests: None,
@@ -137,13 +147,12 @@ impl Batch {
     ///
     /// # Errors
     /// Fails if a policy cannot be sent.
-    pub(crate) fn crossed(
-        what: What,
+    pub fn crossed<T: Quantity>(
         scenario: &Scenario,
         policies: &[Entrant],
         traces: &[NumberedTrace],
     ) -> Result<Batch, BatchError> {
-        let mut batch = Batch::new(what);
+        let mut batch = Batch::new::<T>();
         let scenario = batch.add_scenario(scenario);
         for policy in policies {
             batch.add_policy(policy)?;
@@ -163,13 +172,13 @@ impl Batch {
 
     /// Sets the forests for Credence in networks.
     #[must_use]
-    pub(crate) fn with_forests(mut self, forests: Option<Forests>) -> Batch {
+    pub fn with_forests(mut self, forests: Option<Forests>) -> Batch {
         self.forests = forests;
         self
     }
 
     /// Returns the index of the scenario in this batch.
-    pub(crate) fn add_scenario(&mut self, scenario: &Scenario) -> usize {
+    pub fn add_scenario(&mut self, scenario: &Scenario) -> usize {
         self.scenarios.push(scenario.to_toml());
         self.scenarios.len() - 1
     }
@@ -178,12 +187,13 @@ impl Batch {
     ///
     /// # Errors
     /// Fails if the policy cannot be sent.
-    pub(crate) fn add_policy(&mut self, policy: &Entrant) -> Result<usize, BatchError> {
+    pub fn add_policy(&mut self, policy: &Entrant) -> Result<usize, BatchError> {
         self.policies.push(policy.portable()?);
         Ok(self.policies.len() - 1)
     }
 
-    pub(crate) fn add(&mut self, run: Simulation) {
+    /// Adds a simulation.
+    pub fn add(&mut self, run: Simulation) {
         self.runs.push(run);
     }
 
@@ -203,7 +213,13 @@ impl Batch {
     /// Panics if a number is [`len`](Batch::len) or larger.
     #[must_use]
     pub fn part(&self, numbers: &[usize]) -> Batch {
-        let mut part = Batch::new(self.what).with_forests(self.forests.clone());
+        let mut part = Batch {
+            quantity: self.quantity.clone(),
+            scenarios: Vec::new(),
+            policies: Vec::new(),
+            forests: self.forests.clone(),
+            runs: Vec::new(),
+        };
         let (mut scenarios, mut policies) = (BTreeMap::new(), BTreeMap::new());
         for &number in numbers {
             let run = self.runs[number];
@@ -224,21 +240,15 @@ impl Batch {
         part
     }
 
-    /// Runs the simulations, in parallel on the current pool. Results are in the order of the simulations, each as
-    /// bytes in the format of postcard.
+    /// Runs the simulations, in parallel on the current pool, if the quantity is one of those given. Results are in
+    /// the order of the simulations, each as bytes in the format of postcard.
     ///
     /// # Errors
     /// Fails if a simulation fails. Returns [`BatchError::Senseless`] if the batch makes no sense.
-    pub fn run(&self) -> Result<Vec<Vec<u8>>, BatchError> {
-        match self.what {
-            What::Comparison => self.each::<Compared>(),
-            What::MeanFct => self.each::<MeanFct>(),
-            What::Network => self.each::<grid::Measured>(),
-            What::NdtIncast => self.each::<IncastRun>(),
-            What::NdtQueues => self.each::<QueuesRun>(),
-            What::NdtDrops => self.each::<DropsRun>(),
-            What::NdtTestbed => self.each::<PredictedRun>(),
-            What::PacketIntervals => self.each::<PacketIntervals>(),
+    pub fn run(&self, known: &Measurements) -> Result<Vec<Vec<u8>>, BatchError> {
+        match known.0.get(self.quantity.as_str()) {
+            Some(run) => run(self),
+            None => Err(senseless("the request measures an unknown quantity")),
         }
     }
 
@@ -317,19 +327,19 @@ fn generated<T: Quantity>(
     Ok((trace, ports))
 }
 
-/// Runs a batch elsewhere and collects its results in the order of the simulations. Calls `on_result` for
+/// Runs a batch on other machines and collects its results in the order of the simulations. Calls `on_result` for
 /// each as it arrives.
 ///
 /// # Errors
 /// Fails if the batch has no results, and returns the errors of `on_result`.
-pub(crate) fn gather<T: Quantity, E: From<BatchError>>(
-    machines: &dyn Elsewhere,
+pub fn gather<T: Quantity, E: From<BatchError>>(
+    executor: &dyn Executor,
     batch: &Batch,
     mut on_result: impl FnMut(usize, &T) -> Result<(), E>,
 ) -> Result<Vec<T>, E> {
     let mut found: Vec<Option<T>> = batch.runs.iter().map(|_| None).collect();
     let mut problem = None;
-    machines.run(batch, &mut |number, bytes| {
+    executor.run(batch, &mut |number, bytes| {
         let read = postcard::from_bytes::<T>(bytes).map_err(|error| E::from(senseless(error)));
         match read.and_then(|result| on_result(number, &result).map(|()| result)) {
             Ok(result) => {

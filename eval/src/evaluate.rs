@@ -10,7 +10,7 @@ use bufgym_util::rng::{self, Split};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::batch::{self, Batch, BatchError, Elsewhere, Quantity, Running, What};
+use crate::batch::{self, Batch, BatchError, Executor, Quantity, Running};
 use crate::data::{
     Arrivals, Entry, Evaluation, FORMAT, Role, ScenarioFacts, Timing, TraceResult,
     TriggerIntervals, VERSION,
@@ -79,7 +79,7 @@ pub enum EvalError {
     Unfit(String),
     /// Other machines were to run the evaluation and failed.
     #[error("{0}")]
-    Elsewhere(String),
+    Remote(String),
     /// The number of traces is zero.
     #[error("an evaluation needs at least one trace")]
     NoTraces,
@@ -97,7 +97,7 @@ pub enum EvalError {
 
 impl EvalError {
     /// Turns the error of a simulation of `policy` on a trace into an error of the evaluation.
-    pub(crate) fn simulation(
+    pub fn simulation(
         policy: &str,
         numbered: &NumberedTrace,
     ) -> impl FnOnce(SimError) -> EvalError {
@@ -115,7 +115,7 @@ impl EvalError {
         match self {
             EvalError::Scenario(_) | EvalError::NoTraces | EvalError::Unfit(_) => true,
             EvalError::Simulation { source, .. } => is_unfit(source),
-            EvalError::Stopped | EvalError::Elsewhere(_) | EvalError::WrongSplit { .. } => false,
+            EvalError::Stopped | EvalError::Remote(_) | EvalError::WrongSplit { .. } => false,
         }
     }
 }
@@ -134,7 +134,7 @@ impl From<BatchError> for EvalError {
         match error {
             BatchError::Unfit(problem) => EvalError::Unfit(problem),
             BatchError::Failed(problem) | BatchError::Senseless(problem) => {
-                EvalError::Elsewhere(problem)
+                EvalError::Remote(problem)
             }
         }
     }
@@ -235,18 +235,18 @@ type Runs<'a> = &'a dyn Fn(&Scenario, &[Entrant], &[NumberedTrace]) -> Result<Ve
 ///
 /// # Errors
 /// Returns the errors of [`evaluate_traces`], [`EvalError::Unfit`] also if a policy cannot be sent to the
-/// machines, and [`EvalError::Elsewhere`] if they fail.
-pub fn evaluate_elsewhere(
+/// machines, and [`EvalError::Remote`] if they fail.
+pub fn evaluate_on(
     config: &EvalConfig,
     split: Split,
     traces: &[NumberedTrace],
-    machines: &dyn Elsewhere,
+    executor: &dyn Executor,
     progress: OnProgress,
 ) -> Result<Evaluation, EvalError> {
     let runs = |scenario: &Scenario, entrants: &[Entrant], traces: &[NumberedTrace]| {
-        let batch = Batch::crossed(What::Comparison, scenario, entrants, traces)?;
+        let batch = Batch::crossed::<Compared>(scenario, entrants, traces)?;
         let mut done = 0;
-        let found = batch::gather(machines, &batch, |run, _: &Compared| {
+        let found = batch::gather(executor, &batch, |run, _: &Compared| {
             done += 1;
             progress(Progress {
                 done,
@@ -380,12 +380,12 @@ pub(crate) struct Compared(String);
 impl Compared {
     fn run(self) -> Result<Run, EvalError> {
         let run = serde_json::from_str(&self.0);
-        run.map_err(|error| EvalError::Elsewhere(format!("a result cannot be read: {error}")))
+        run.map_err(|error| EvalError::Remote(format!("a result cannot be read: {error}")))
     }
 }
 
 impl Quantity for Compared {
-    const WHAT: What = What::Comparison;
+    const NAME: &'static str = "comparison";
     const PORTS: bool = true;
 
     fn measure(run: &Running<'_>) -> Result<Self, SimError> {

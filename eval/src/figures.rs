@@ -5,16 +5,16 @@
 //! `currentColor`, and the colours of its curves have a contrast of 3 : 1 on white and on near-black.
 
 mod axis;
-pub(crate) mod bars;
+pub mod bars;
 mod dots;
 mod evaluation;
 mod explain;
 mod learning;
 mod panels;
 mod pauses;
-pub(crate) mod plot;
-pub(crate) mod style;
-pub(crate) mod timeline;
+pub mod plot;
+pub mod style;
+pub mod timeline;
 
 pub use explain::figures as of_explanation;
 pub(crate) use explain::share_of;

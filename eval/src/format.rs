@@ -6,7 +6,7 @@ use crate::stats::Interval;
 pub const NONE: &str = "–";
 
 /// Formats a quantity with at least three significant digits: 0.0123, 1.23, 12.3, 123, 1234.
-pub(crate) fn significant(value: f64) -> String {
+pub fn significant(value: f64) -> String {
     let magnitude = value.abs();
     let decimals = match magnitude {
         m if !m.is_finite() => return NONE.to_string(),

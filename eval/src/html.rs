@@ -2,6 +2,8 @@
 
 pub(crate) mod tables;
 
+pub use tables::scrolling;
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::data::{Evaluation, Role, ScenarioFacts, Timing};
@@ -12,7 +14,7 @@ use crate::format;
 const STYLE: &str = include_str!("html/report.css");
 
 /// Renders the whole page.
-pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
+pub(crate) fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
     let name = &evaluation.scenario.name;
     let (timelines, others): (Vec<&Figure>, Vec<&Figure>) = figures
         .iter()
@@ -45,7 +47,7 @@ pub fn render(evaluation: &Evaluation, figures: &[Figure]) -> String {
 }
 
 /// Renders a whole page with the given content.
-pub(crate) fn document(title: &str, software: &str, intro: &str, content: &Markup) -> String {
+pub fn document(title: &str, software: &str, intro: &str, content: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -205,7 +207,7 @@ fn method(evaluation: &Evaluation) -> Markup {
 }
 
 /// Renders the facts of a scenario as entries of a definition list.
-pub(crate) fn facts(scenario: &ScenarioFacts) -> Markup {
+pub fn facts(scenario: &ScenarioFacts) -> Markup {
     html! {
         dt { "Scenario" } dd { (scenario.name) }
         @for (name, value) in &scenario.facts {
@@ -226,7 +228,7 @@ pub(crate) fn run_facts(software: &str, timing: &Timing) -> Markup {
 }
 
 /// Renders all settings of the scenario, folded.
-pub(crate) fn settings(scenario: &ScenarioFacts) -> Markup {
+pub fn settings(scenario: &ScenarioFacts) -> Markup {
     html! {
         details {
             summary { "All settings as TOML" }

@@ -5,9 +5,9 @@
 //! run. The results become one [`PolicySummary`] per policy, with [`stats`] and [`metric`].
 //! [`findings`](mod@findings) states them in sentences, [`table`] and [`figures`] show them, and
 //! [`output`] writes the files. [`explain`](mod@explain) studies a single learned policy, [`headroom`]
-//! estimates the possible gain in a scenario, [`papers`](mod@papers) reproduces the figures of papers,
-//! [`tune`](mod@tune) stores the tuned parameters of rules, and [`observations`] collects the observations of
-//! a learned policy.
+//! estimates the possible gain in a scenario, [`tune`](mod@tune) stores the tuned parameters of rules, and
+//! [`observations`] collects the observations of a learned policy. [`batch`] describes simulations for other
+//! machines.
 
 #![cfg_attr(
     test,
@@ -28,15 +28,15 @@ pub mod evaluate;
 pub mod explain;
 pub mod figures;
 pub mod findings;
-mod format;
+pub mod forests;
+pub mod format;
 pub mod headroom;
-mod html;
+pub mod html;
 pub mod label;
 pub mod metric;
 pub mod observations;
 pub mod output;
-pub mod papers;
-mod parts;
+pub mod parts;
 pub mod portable;
 mod scenario_facts;
 mod seeds;

@@ -115,8 +115,11 @@ fn contents(evaluation: &Evaluation) -> Result<Vec<(String, Vec<u8>)>, OutputErr
     Ok(files)
 }
 
-/// Writes files into an empty folder.
-pub(crate) fn fill(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), OutputError> {
+/// Writes files into an empty folder, each under its name.
+///
+/// # Errors
+/// Fails if a file exists or cannot be written.
+pub fn fill(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), OutputError> {
     files.iter().try_for_each(|(name, bytes)| {
         let path = folder.join(name);
         write_new(&path, bytes).map_err(io_error(&path))

@@ -1,10 +1,11 @@
 //! The facts about a scenario that a reader of results needs.
 
+mod fabric;
+
 use bufgym_sim::scenario::{Scenario, Traffic};
 use serde::{Deserialize, Serialize};
 
 use crate::format;
-use crate::papers::fabric;
 
 /// The scenario of an evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -24,7 +24,7 @@ pub fn nearest_rank(sorted: &[f64], q: f64) -> Option<f64> {
 }
 
 /// Returns the nearest-rank percentiles 0, 0.5, …, 100 of ascending values; empty for an empty slice.
-pub(crate) fn half_percentiles(sorted: &[f64]) -> Vec<f64> {
+pub fn half_percentiles(sorted: &[f64]) -> Vec<f64> {
     let percentile = |half: u32| nearest_rank(sorted, f64::from(half) / 200.0);
     (0..=200).filter_map(percentile).collect()
 }
@@ -153,7 +153,7 @@ fn random_index(count: usize, rng: &mut Xoshiro256PlusPlus) -> usize {
 ///
 /// Resamples like [`bootstrap_mean`]; resamples in which `of` sums to zero have no ratio and are left out.
 /// `None` if the slices are empty or differ in length, if a value is not finite, or if `of` sums to zero.
-pub(crate) fn bootstrap_ratio_of_means(
+pub fn bootstrap_ratio_of_means(
     values: &[f64],
     of: &[f64],
     resamples: usize,

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use bufgym::cli::embed;
+use bufgym::reproduce::measurements;
 use bufgym::train::remote::{self, HostId, Next};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -133,7 +134,7 @@ pub struct Host(Mutex<remote::Host>);
 impl Host {
     #[new]
     fn new(py: Python<'_>, build: &str, threads: usize) -> PyResult<Host> {
-        let host = released(py, || remote::Host::new(build, threads))?;
+        let host = released(py, || remote::Host::new(build, threads, measurements()))?;
         host.map(|host| Host(Mutex::new(host))).map_err(invalid)
     }
 

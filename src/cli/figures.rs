@@ -6,15 +6,15 @@ mod testbed;
 
 use std::path::PathBuf;
 
-use bufgym::eval::batch::Elsewhere;
+use bufgym::eval::batch::Executor;
 use bufgym::eval::evaluate::is_unfit;
-use bufgym::eval::papers::ndt::{self, NdtConfig, NdtFigure, Selection};
-use bufgym::eval::papers::{
-    self, Grade, Ours, PAPERS, PapersError, Report, Scale, Work, abm, credence, reverie,
-};
 use bufgym::eval::{Entrant, Progress};
 use bufgym::models::ActorWeights;
 use bufgym::models::checkpoint::Manifest;
+use bufgym::reproduce::ndt::{self, NdtConfig, NdtFigure, Selection};
+use bufgym::reproduce::{
+    self, Grade, Ours, PAPERS, PapersError, Report, Scale, Work, abm, credence, reverie,
+};
 use bufgym::util::input::excerpt;
 use clap::Args;
 use indicatif::ProgressBar;
@@ -124,9 +124,9 @@ fn run_ndt(args: &FiguresArgs, common: &Common) -> CliResult {
 }
 
 /// Returns the machines that simulate instead of this one, if there are any.
-fn machines(common: &Common) -> Option<&dyn Elsewhere> {
+fn machines(common: &Common) -> Option<&dyn Executor> {
     let cluster = common.cluster.as_ref();
-    cluster.map(|cluster| cluster as &dyn Elsewhere)
+    cluster.map(|cluster| cluster as &dyn Executor)
 }
 
 /// Shows the progress of the simulations on a bar.
@@ -168,7 +168,7 @@ fn write(report: Report, output: &Output, common: &Common) -> CliResult {
 /// Does the same as [`write`], with more fields in the output of `--json`.
 fn write_with(mut report: Report, more: Value, output: &Output, common: &Common) -> CliResult {
     report.software = format!("{}, {}", report.software, env!("BUFGYM_REVISION"));
-    output.write_folder(|folder| papers::write_into(&report, folder).or_failure())?;
+    output.write_folder(|folder| reproduce::write_into(&report, folder).or_failure())?;
     let mut text = summary(&report);
     let page = output.path().join("index.html");
     text.push_str(&format!("\npage: {}", shown(&page)));

@@ -63,7 +63,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bufgym_env::control::{ActionSet, LowLevelPolicy, Objective};
-use bufgym_eval::evaluate::{NumberedTrace, evaluate_elsewhere};
+use bufgym_eval::evaluate::{NumberedTrace, evaluate_on};
 use bufgym_eval::{Entrant, EvalConfig, Evaluation, evaluate_traces};
 use bufgym_models::checkpoint::load_actor;
 use bufgym_models::{DeviceChoice, OpenDevice};
@@ -468,9 +468,7 @@ fn final_table(
             })
             .collect();
         match trainer.cluster() {
-            Some(cluster) => {
-                evaluate_elsewhere(&eval, Split::Validation, &traces, cluster, &|_| ())
-            }
+            Some(cluster) => evaluate_on(&eval, Split::Validation, &traces, cluster, &|_| ()),
             None => evaluate_traces(&eval, Split::Validation, &traces, &|_| ()),
         }
     })?;

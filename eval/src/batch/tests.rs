@@ -1,5 +1,22 @@
 use super::*;
 
+/// The mean FCT of a run.
+#[derive(Serialize, Deserialize)]
+struct MeanFct(f64);
+
+impl Quantity for MeanFct {
+    const NAME: &'static str = "mean-fct-of-tests";
+
+    fn measure(run: &Running<'_>) -> Result<Self, SimError> {
+        let outcome = run.policy.run(run.scenario, &run.trace.trace, None)?;
+        Ok(MeanFct(outcome.summary.mean_fct_ms))
+    }
+}
+
+fn run(batch: &Batch) -> Result<Vec<Vec<u8>>, BatchError> {
+    batch.run(&Measurements::default().with::<MeanFct>())
+}
+
 fn scenario() -> Scenario {
     let mut scenario = Scenario::default();
     for setting in [
@@ -14,7 +31,7 @@ fn scenario() -> Scenario {
 }
 
 fn batch() -> Batch {
-    let mut batch = Batch::new(What::MeanFct);
+    let mut batch = Batch::new::<MeanFct>();
     let small = batch.add_scenario(&scenario());
     let mut other = scenario();
     other.set("buffer_bytes=50000").unwrap();
@@ -36,11 +53,11 @@ fn batch() -> Batch {
 #[test]
 fn parts_have_what_they_need_and_give_the_same_results() {
     let batch = batch();
-    let whole = batch.run().unwrap();
+    let whole = run(&batch).unwrap();
     assert_eq!(whole.len(), batch.len());
     let part = batch.part(&[3, 1]);
     assert_eq!((part.scenarios.len(), part.policies.len()), (2, 1));
-    assert_eq!(part.run().unwrap(), [whole[3].clone(), whole[1].clone()]);
+    assert_eq!(run(&part).unwrap(), [whole[3].clone(), whole[1].clone()]);
     assert!(batch.part(&[]).is_empty());
 }
 
@@ -49,7 +66,7 @@ fn results_arrive_as_they_were_measured() {
     let batch = batch();
     let sent = postcard::to_stdvec(&batch).unwrap();
     let read: Batch = postcard::from_bytes(&sent).unwrap();
-    let bytes = read.run().unwrap();
+    let bytes = run(&read).unwrap();
     let policy: Entrant = "dt".parse().unwrap();
     let trace = traffic::generate(&scenario(), 7);
     let outcome = policy.run(&scenario(), &trace, None).unwrap();
@@ -62,10 +79,11 @@ fn what_is_no_batch_is_refused() {
     let senseless = |change: &dyn Fn(&mut Batch)| {
         let mut batch = batch();
         change(&mut batch);
-        batch.run().unwrap_err()
+        run(&batch).unwrap_err()
     };
     for error in [
         senseless(&|batch| batch.scenarios[0] = "ports = \"many\"".to_owned()),
+        senseless(&|batch| batch.quantity = "nothing".to_owned()),
         senseless(&|batch| batch.runs[0].policy = 3),
         senseless(&|batch| batch.runs[0].scenario = 2),
     ] {

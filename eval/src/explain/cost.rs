@@ -69,7 +69,7 @@ pub struct Inference {
 
 impl Inference {
     /// Times the network on sampled observations. `intervals` are the sorted intervals of each line rate.
-    pub(crate) fn measure(
+    pub fn measure(
         controller: &mut dyn Controller,
         observations: &Observations,
         intervals: &[(RateIntervals, Vec<f64>)],

@@ -19,6 +19,7 @@ pub struct Bars<'a> {
     pub description: String,
     /// Name, stroke and value of each bar; without a value there is no bar.
     pub bars: Vec<(String, Stroke, Option<Interval>)>,
+    /// The label of the vertical axis.
     pub y_label: &'static str,
 }
 

@@ -14,7 +14,9 @@ pub const HEIGHT: u32 = 300;
 
 /// One line of a plot.
 pub struct Curve {
+    /// Its entry in the legend.
     pub key: Key,
+    /// Its points.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -32,12 +34,12 @@ impl Curve {
 }
 
 /// Returns the least and the greatest horizontal position of the curves; `None` without points.
-pub(crate) fn extent_x(curves: &[Curve]) -> Option<(f64, f64)> {
+pub fn extent_x(curves: &[Curve]) -> Option<(f64, f64)> {
     style::extent(curves.iter().flat_map(|curve| &curve.points).map(|p| p.0))
 }
 
 /// Returns the least and the greatest vertical position of the curves; `None` without points.
-pub(crate) fn extent_y(curves: &[Curve]) -> Option<(f64, f64)> {
+pub fn extent_y(curves: &[Curve]) -> Option<(f64, f64)> {
     style::extent(curves.iter().flat_map(|curve| &curve.points).map(|p| p.1))
 }
 
@@ -76,11 +78,13 @@ pub struct Plot<'a, X, Y> {
     pub curves: &'a [Curve],
     /// The horizontal range.
     pub x: X,
+    /// The label of the horizontal axis.
     pub x_label: String,
     /// Formats a tick on the horizontal axis.
     pub x_tick: fn(f64) -> String,
     /// The vertical range.
     pub y: Y,
+    /// The label of the vertical axis.
     pub y_label: &'static str,
     /// Height of a horizontal line.
     pub level: Option<f64>,

@@ -52,7 +52,7 @@ pub struct Stroke {
 
 /// Returns the stroke of a policy, the same in every figure. So that colour is not the only difference,
 /// learned policies are thicker, the baseline is in ink and the reference is dashed.
-pub(crate) fn stroke(policy: &str, role: Role, index: usize) -> Stroke {
+pub fn stroke(policy: &str, role: Role, index: usize) -> Stroke {
     let solid = |colour, width| Stroke {
         colour,
         width,

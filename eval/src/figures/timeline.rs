@@ -52,8 +52,11 @@ pub const KEY: &str = "Bars: largest queue of the bin, dark where it exceeds the
 
 /// One row of panels: a series with its name.
 pub struct Row<'a> {
+    /// The name of the series.
     pub label: String,
+    /// The stroke of the thresholds and the colour of the bars.
     pub stroke: style::Stroke,
+    /// The series.
     pub series: &'a TimelineSeries,
 }
 

@@ -120,12 +120,7 @@ fn role_class(role: Role) -> &'static str {
 
 /// Renders a table that scrolls sideways if it does not fit. `heads` are the headings of the columns with
 /// their units.
-pub(crate) fn scrolling(
-    label: &str,
-    caption: &Markup,
-    heads: &[(&str, &str)],
-    rows: &Markup,
-) -> Markup {
+pub fn scrolling(label: &str, caption: &Markup, heads: &[(&str, &str)], rows: &Markup) -> Markup {
     html! {
         div class="scroll" tabindex="0" role="region" aria-label=(label) {
             table {

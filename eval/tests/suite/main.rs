@@ -2,5 +2,4 @@
 
 mod evaluation;
 mod explanation;
-mod papers;
 mod pauses;

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use bufgym::eval::papers::fabric::{FabricConfig, Paper};
-use bufgym::eval::papers::grid::{Forests, Learned};
-use bufgym::eval::papers::{Scale, Work};
+use bufgym::reproduce::fabric::{FabricConfig, Paper};
+use bufgym::reproduce::grid::{Forests, Learned};
+use bufgym::reproduce::{Scale, Work};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::ForestModel;
 

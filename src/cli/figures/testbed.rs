@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use bufgym::eval::papers::grid::Learned;
-use bufgym::eval::papers::ndt::{MeasuredConfig, NdtFigure, Order, Plan, Played, SWEPT, Truth};
+use bufgym::reproduce::grid::Learned;
+use bufgym::reproduce::ndt::{MeasuredConfig, NdtFigure, Order, Plan, Played, SWEPT, Truth};
 use bufgym::testbed::Run;
 use indicatif::ProgressStyle;
 use serde_json::json;

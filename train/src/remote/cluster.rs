@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use bufgym_agents::Examples;
 use bufgym_eval::Evaluation;
-use bufgym_eval::batch::{Batch, BatchError, Elsewhere, OnResult};
-use bufgym_eval::evaluate::{EvalConfig, EvalError, OnProgress, evaluate_elsewhere, split_traces};
+use bufgym_eval::batch::{Batch, BatchError, Executor, OnResult};
+use bufgym_eval::evaluate::{EvalConfig, EvalError, OnProgress, evaluate_on, split_traces};
 use bufgym_models::LinearRule;
 use bufgym_util::rng::Split;
 
@@ -593,7 +593,7 @@ impl Cluster {
     /// Same as [`evaluate`](bufgym_eval::evaluate()), with the simulations on the hosts.
     ///
     /// # Errors
-    /// Same as [`evaluate_elsewhere`].
+    /// Same as [`evaluate_on`].
     pub fn evaluate(
         &self,
         config: &EvalConfig,
@@ -606,7 +606,7 @@ impl Cluster {
             ..
         } = config;
         let traces = split_traces(scenario, Split::Test, *seed, *traces)?;
-        evaluate_elsewhere(config, Split::Test, &traces, self, progress)
+        evaluate_on(config, Split::Test, &traces, self, progress)
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
@@ -615,7 +615,7 @@ impl Cluster {
     }
 }
 
-impl Elsewhere for Cluster {
+impl Executor for Cluster {
     fn run(&self, batch: &Batch, on_result: OnResult<'_>) -> Result<(), BatchError> {
         let whole = batch.clone();
         let ask = move |pieces: &[usize]| Request::Simulate(whole.part(pieces));

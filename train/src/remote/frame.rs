@@ -15,7 +15,7 @@ use super::RemoteError;
 
 const MAGIC: [u8; 8] = *b"BUFGYMRM";
 /// Version of the protocol, which grows with every change of a message.
-const PROTOCOL: u16 = 2;
+const PROTOCOL: u16 = 3;
 const HEADER: usize = 24;
 
 /// Kind of a message.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bufgym_env::gym::EnvError;
-use bufgym_eval::batch::{Batch, BatchError};
+use bufgym_eval::batch::{Batch, BatchError, Measurements};
 use bufgym_eval::evaluate::is_unfit;
 use bufgym_models::{ActorWeights, FastActor};
 use bufgym_sim::network::SimError;
@@ -28,6 +28,7 @@ const MOST_FLOWS: usize = 4 << 20;
 pub struct Host {
     identity: Identity,
     pool: ThreadPool,
+    measurements: Measurements,
     players: Option<Players>,
     traces: Option<Traces>,
 }
@@ -58,11 +59,16 @@ enum Trouble {
 
 impl Host {
     /// Creates a host that computes on so many threads, at least one. `build` identifies this program, as in
-    /// [`Cluster::new`](super::Cluster::new).
+    /// [`Cluster::new`](super::Cluster::new). The host refuses simulations that are to measure anything else than
+    /// `measurements`.
     ///
     /// # Errors
     /// When the threads cannot be started.
-    pub fn new(build: &str, threads: usize) -> Result<Host, RemoteError> {
+    pub fn new(
+        build: &str,
+        threads: usize,
+        measurements: Measurements,
+    ) -> Result<Host, RemoteError> {
         let pool = ThreadPoolBuilder::new()
             .num_threads(threads.max(1))
             .thread_name(|index| format!("bufgym-host-{index}"))
@@ -74,6 +80,7 @@ impl Host {
         Ok(Host {
             identity: Identity::here(build),
             pool,
+            measurements,
             players: None,
             traces: None,
         })
@@ -174,7 +181,7 @@ impl Host {
     }
 
     fn simulate(&self, batch: &Batch) -> Result<Answer, Trouble> {
-        let results = self.pool.install(|| batch.run())?;
+        let results = self.pool.install(|| batch.run(&self.measurements))?;
         Ok(Answer::Simulated(results))
     }
 

@@ -5,6 +5,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use bufgym_eval::batch::Measurements;
+
 use super::{Cluster, Host, HostId, Message, Next, RemoteError};
 
 /// Fate of a message: the returned bytes arrive; after `None` its host is lost.
@@ -22,7 +24,7 @@ pub struct InProcess {
 const PATIENCE: Duration = Duration::from_millis(50);
 
 impl InProcess {
-    /// Starts a host for each number of threads. The bytes that `fate` returns for an answer arrive, so a test can
+    /// Starts a host for each number of threads. All hosts know the same measurements. The bytes that `fate` returns for an answer arrive, so a test can
     /// damage answers and lose hosts.
     ///
     /// # Errors
@@ -31,12 +33,13 @@ impl InProcess {
         cluster: &Cluster,
         build: &str,
         threads: &[usize],
+        measurements: &Measurements,
         fate: impl Fn(&Message, Vec<u8>) -> Option<Vec<u8>> + Send + Sync + 'static,
     ) -> Result<InProcess, RemoteError> {
         let fate: Arc<Fate> = Arc::new(fate);
         let mut lines = Vec::new();
         for (number, &threads) in threads.iter().enumerate() {
-            let host = Host::new(build, threads)?;
+            let host = Host::new(build, threads, measurements.clone())?;
             let id = cluster.join(&host.hello(&format!("in-process {number}"))?)?;
             let (sender, receiver) = channel();
             let (cluster, fate) = (cluster.clone(), Arc::clone(&fate));

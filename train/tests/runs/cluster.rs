@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use bufgym_eval::batch::Measurements;
 use bufgym_train::remote::{Cluster, Host, HostId, InProcess, Message, Next, RemoteError};
 use bufgym_train::{
     Controls, ResumeOptions, Status, TrainConfig, TrainError, TrainSummary, resume, train,
@@ -32,7 +33,7 @@ fn run_on(
     fate: impl Fn(&Message, Vec<u8>) -> Option<Vec<u8>> + Send + Sync + 'static,
 ) -> Result<TrainSummary, TrainError> {
     let cluster = Cluster::new(BUILD);
-    let hosts = InProcess::start(&cluster, BUILD, threads, fate).unwrap();
+    let hosts = InProcess::start(&cluster, BUILD, threads, &Measurements::default(), fate).unwrap();
     let summary = train(config, &on(&cluster, &AtomicBool::new(false)));
     cluster.finish();
     hosts.join();
@@ -46,7 +47,8 @@ fn safely(_: &Message, answer: Vec<u8>) -> Option<Vec<u8>> {
 
 fn resume_on(out: &Path, options: &ResumeOptions, threads: &[usize]) -> TrainSummary {
     let cluster = Cluster::new(BUILD);
-    let hosts = InProcess::start(&cluster, BUILD, threads, safely).unwrap();
+    let hosts =
+        InProcess::start(&cluster, BUILD, threads, &Measurements::default(), safely).unwrap();
     let summary = resume(out, options, &on(&cluster, &AtomicBool::new(false)));
     cluster.finish();
     hosts.join();
@@ -177,13 +179,19 @@ fn without_hosts_the_training_ends_and_can_be_resumed() {
     let cluster = Cluster::new(BUILD);
     let closing = cluster.clone();
     // Both hosts are lost in about the seventh round.
-    let hosts = InProcess::start(&cluster, BUILD, &[1, 1], move |message, answer| {
-        if message.id < 16 {
-            return Some(answer);
-        }
-        closing.close("no node is left");
-        None
-    });
+    let hosts = InProcess::start(
+        &cluster,
+        BUILD,
+        &[1, 1],
+        &Measurements::default(),
+        move |message, answer| {
+            if message.id < 16 {
+                return Some(answer);
+            }
+            closing.close("no node is left");
+            None
+        },
+    );
     let mut config = small(&parts, 12);
     config.checkpoint.every_rounds = 1;
     let failed = train(config, &on(&cluster, &AtomicBool::new(false)));
@@ -204,11 +212,14 @@ fn without_hosts_the_training_ends_and_can_be_resumed() {
 #[test]
 fn a_host_of_another_build_may_not_join() {
     let cluster = Cluster::new(BUILD);
-    let other = Host::new("another build", 1).unwrap();
+    let other = Host::new("another build", 1, Measurements::default()).unwrap();
     let refused = cluster.join(&other.hello("node 7").unwrap()).unwrap_err();
     assert!(matches!(&refused, RemoteError::Build { host, .. } if host == "node 7"));
     assert!(refused.to_string().contains("the same wheel"), "{refused}");
-    let own = Host::new(BUILD, 1).unwrap().hello("node 8").unwrap();
+    let own = Host::new(BUILD, 1, Measurements::default())
+        .unwrap()
+        .hello("node 8")
+        .unwrap();
     let mut newer = own.clone();
     newer[8] += 1;
     let refused = cluster.join(&newer).unwrap_err();
@@ -219,7 +230,7 @@ fn a_host_of_another_build_may_not_join() {
 
 #[test]
 fn a_host_answers_a_request_that_it_cannot_read() {
-    let mut host = Host::new(BUILD, 1).unwrap();
+    let mut host = Host::new(BUILD, 1, Measurements::default()).unwrap();
     let hello = host.hello("mine").unwrap();
     for request in [&b""[..], b"something else", &hello] {
         assert!(host.serve(request).is_ok());
@@ -254,7 +265,7 @@ fn a_host_answers_a_request_that_it_cannot_read() {
 fn traffic_is_counted() {
     let root = tempfile::tempdir().unwrap();
     let cluster = Cluster::new(BUILD);
-    let hosts = InProcess::start(&cluster, BUILD, &[1], safely).unwrap();
+    let hosts = InProcess::start(&cluster, BUILD, &[1], &Measurements::default(), safely).unwrap();
     train(
         small(&root.path().join("run"), 3),
         &on(&cluster, &AtomicBool::new(false)),

@@ -7,14 +7,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bufgym_eval::evaluate::{EvalConfig, EvalError, evaluate};
-use bufgym_eval::papers::fabric::FabricConfig;
-use bufgym_eval::papers::grid::{Forests, Learned};
-use bufgym_eval::papers::ndt::{self, NdtConfig, NdtFigure};
-use bufgym_eval::papers::{PapersError, Report, Scale, Work, credence, write_into};
 use bufgym_eval::suite::Parts;
 use bufgym_eval::{Entrant, Evaluation};
 use bufgym_models::checkpoint::Manifest;
 use bufgym_models::{ActorWeights, FastActor};
+use bufgym_reproduce::fabric::FabricConfig;
+use bufgym_reproduce::grid::{Forests, Learned};
+use bufgym_reproduce::ndt::{self, NdtConfig, NdtFigure};
+use bufgym_reproduce::{PapersError, Report, Scale, Work, credence, measurements, write_into};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::ForestModel;
 use bufgym_train::TrainError;
@@ -29,11 +29,17 @@ const BUILD: &str = "this build";
 fn with_hosts<T>(answers: u64, work: impl FnOnce(&Cluster) -> T) -> T {
     let cluster = Cluster::new(BUILD);
     let given = AtomicU64::new(0);
-    let hosts = InProcess::start(&cluster, BUILD, &[2, 1], move |message, answer| {
-        let own = message.host == HostId(1);
-        let lost = own && given.fetch_add(1, Ordering::SeqCst) >= answers;
-        (!lost).then_some(answer)
-    });
+    let hosts = InProcess::start(
+        &cluster,
+        BUILD,
+        &[2, 1],
+        &measurements(),
+        move |message, answer| {
+            let own = message.host == HostId(1);
+            let lost = own && given.fetch_add(1, Ordering::SeqCst) >= answers;
+            (!lost).then_some(answer)
+        },
+    );
     let result = work(&cluster);
     cluster.finish();
     hosts.unwrap().join();
@@ -216,7 +222,7 @@ fn figures_of_networks_are_the_same_files_and_what_came_is_kept() {
     let cluster = Cluster::new(BUILD);
     let closing = cluster.clone();
     let given = AtomicU64::new(0);
-    let hosts = InProcess::start(&cluster, BUILD, &[1], move |_, answer| {
+    let hosts = InProcess::start(&cluster, BUILD, &[1], &measurements(), move |_, answer| {
         if given.fetch_add(1, Ordering::SeqCst) < 3 {
             return Some(answer);
         }
@@ -232,7 +238,7 @@ fn figures_of_networks_are_the_same_files_and_what_came_is_kept() {
     hosts.unwrap().join();
     let stopped = stopped.err().unwrap();
     assert!(
-        matches!(&stopped, PapersError::Eval(EvalError::Elsewhere(why)) if why == "no node is left"),
+        matches!(&stopped, PapersError::Eval(EvalError::Remote(why)) if why == "no node is left"),
         "{stopped}"
     );
     let kept = fs::read_dir(parts.folder()).unwrap().count();

@@ -1,0 +1,376 @@
+//! The 96-port switch with a 95-to-1 in-cast over elephants (§VI-B): Fig. 8(d).
+
+use bufgym_eval::batch::{Quantity, Running};
+use bufgym_eval::data::ScenarioFacts;
+use bufgym_eval::entrant::Entrant;
+use bufgym_eval::evaluate::NumberedTrace;
+use bufgym_eval::figures::plot::{Curve, Plot, distribution, extent_x, logarithmic};
+use bufgym_eval::figures::{Figure, FigureError};
+use bufgym_eval::format;
+use bufgym_eval::stats;
+use bufgym_sim::network::{Outcome, SimError};
+use bufgym_sim::scenario::Scenario;
+use serde::{Deserialize, Serialize};
+
+use super::NdtFigure;
+use super::setting::{Context, Extent, is_added, is_lowest, listed, percent, simulations, stroke};
+use super::variants::{self, NS3, SHORT_RTO, Variant};
+use crate::claim::Claim;
+use crate::incast::{Regime, beyond, floor_ms};
+use crate::report::{Panel, Report, Table, addition, cell, cells};
+use crate::runs::{PapersError, legend, mean_fct, run_all};
+
+const PRESET: &str = "ndt-96x10g-incast";
+
+/// The paper's baselines.
+const RULES: [&str; 4] = ["st", "cs", "dt", "edt"];
+
+/// Variants, because the paper gives neither the size of the answers nor the elephants.
+const VARIANTS: [Variant; 4] = [
+    Variant {
+        name: "answers of 20 KB",
+        settings: &["response_bytes=20000"],
+    },
+    Variant {
+        name: "elephants at 50 % load",
+        settings: &["load=0.5"],
+    },
+    NS3,
+    SHORT_RTO,
+];
+
+/// Returns the number of training traces: one run takes as long as many of the 16-port switch.
+fn training(extent: &Extent) -> u64 {
+    extent.training.div_ceil(4)
+}
+
+/// Returns the number of simulations known in advance.
+pub fn planned(extent: &Extent, seeds: usize) -> usize {
+    simulations(RULES.len() + 3, extent.incast, seeds, training(extent))
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    mean_ms: f64,
+    incast_mean_ms: f64,
+    incast_p99_ms: f64,
+    /// Number of in-cast flows that took longer than the minimum RTO, and number of all.
+    late: (u64, u64),
+    /// FCTs of the in-cast flows.
+    incast_ms: Vec<f64>,
+}
+
+impl Quantity for Run {
+    const NAME: &'static str = "ndt-incast";
+
+    fn measure(run: &Running<'_>) -> Result<Self, SimError> {
+        let outcome = run.policy.run(run.scenario, &run.trace.trace, None)?;
+        Ok(Run::of(&outcome, timeout_ms(run.scenario)))
+    }
+}
+
+/// Returns the minimum RTO in milliseconds.
+fn timeout_ms(scenario: &Scenario) -> f64 {
+    scenario.tcp.min_rto_us as f64 / 1e3
+}
+
+impl Run {
+    fn of(outcome: &Outcome, timeout_ms: f64) -> Run {
+        let incast = outcome.records.iter().filter(|r| r.spec.query >= 0);
+        Run {
+            mean_ms: mean_fct(outcome),
+            incast_mean_ms: outcome.summary.incast_mean_fct_ms,
+            incast_p99_ms: outcome.summary.incast_p99_fct_ms,
+            late: beyond(&outcome.records, timeout_ms),
+            incast_ms: incast.filter_map(|r| Some(r.fct?.as_ms_f64())).collect(),
+        }
+    }
+}
+
+/// The runs of all policies.
+struct Results {
+    policies: Vec<Entrant>,
+    /// Runs by policy, then by trace.
+    runs: Vec<Vec<Run>>,
+    /// Time to send a whole query, milliseconds.
+    floor_ms: f64,
+    timeout_ms: f64,
+}
+
+/// Makes the figure.
+///
+/// # Errors
+/// Fails if a run fails or the figure cannot be drawn.
+pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
+    let scenario = Scenario::preset(PRESET)?;
+    let policies = context.with_additions(&RULES, &scenario, training(&context.extent))?;
+    let traces = context.traces(&scenario, context.extent.incast)?;
+    let results = measure(context, &scenario, policies, &traces)?;
+    let mut claims = results.claims(context);
+    variants::explain(&mut claims, &VARIANTS, |variant| {
+        let scenario = variant.of(&scenario)?;
+        let traces = context.few_traces(&scenario, context.extent.incast.min(2))?;
+        let policies = context.policies(&RULES);
+        context.work.plan(policies.len() * traces.len());
+        Ok(measure(context, &scenario, policies, &traces)?.claims(context))
+    })?;
+    report.claims.extend(claims);
+    report.panels.push(Panel {
+        id: NdtFigure::Incast.id(),
+        title: "95-to-1 in-cast on 96 ports, which no policy was trained on",
+        method: format!(
+            "{PRESET}, {} unseen traces: every 10 ms 95 hosts answer one port with 64 KB each while 47 \
+             other ports receive elephants. The sizes, rates and elephants are ours: the paper gives \
+             none. A query takes {} ms on its line (the floor).",
+            traces.len(),
+            format::significant(results.floor_ms),
+        ),
+        tables: vec![results.table(context)],
+        drawings: vec![results.drawing()?],
+    });
+    report.scenarios.push(ScenarioFacts::of(&scenario));
+    Ok(())
+}
+
+fn measure(
+    context: &Context,
+    scenario: &Scenario,
+    policies: Vec<Entrant>,
+    traces: &[NumberedTrace],
+) -> Result<Results, PapersError> {
+    let runs = run_all::<Run>(&context.work, scenario, &policies, traces)?;
+    let floors = traces.iter().filter_map(|t| floor_ms(scenario, &t.trace));
+    Ok(Results {
+        policies,
+        runs,
+        floor_ms: stats::finite_mean(floors).unwrap_or(f64::NAN),
+        timeout_ms: timeout_ms(scenario),
+    })
+}
+
+impl Results {
+    fn values(&self, policy: &str, value: fn(&Run) -> f64) -> Vec<f64> {
+        let own = self.policies.iter().position(|p| p.name() == policy);
+        own.map_or_else(Vec::new, |own| self.runs[own].iter().map(value).collect())
+    }
+
+    fn claims(&self, context: &Context) -> Vec<Claim> {
+        let ndt = self.policies[0].name();
+        let claim = |metric: &'static str, value: fn(&Run) -> f64| {
+            Claim::order(
+                ("8", "d"),
+                ndt,
+                metric,
+                "NDT scales to 96 ports and 10 Gbps untrained, and is the best.",
+                "ndt lowest",
+            )
+            .measured(context.mean(&self.values(ndt, value)))
+        };
+        let setting =
+            "The setting is ours: the paper gives no sizes, rates or values, nor which FCT.";
+        let means = self.compared(|policy| stats::mean(&self.values(policy, |r| r.incast_mean_ms)));
+        let tails = self.compared(|policy| self.tail(policy));
+        let late = self.compared(|policy| self.late(policy));
+        vec![
+            claim("mean in-cast FCT, ms", |run| run.incast_mean_ms)
+                .ranked(is_lowest(ndt, &means))
+                .remarked(format!("{setting} Found, ms: {}.", listed(&means))),
+            claim("p99 in-cast FCT, ms", |run| run.incast_p99_ms)
+                .ranked(self.has_lowest_tail(ndt))
+                .remarked(format!(
+                    "{setting} Found, ms: {}. Of two tails that are one timeout long the one with fewer \
+                     flows beyond the minimum RTO is lower; these are, in %: {}.",
+                    listed(&tails),
+                    listed(&late),
+                )),
+        ]
+    }
+
+    /// Returns the value of the learned policy and of each baseline of the paper.
+    fn compared(&self, value: impl Fn(&str) -> Option<f64>) -> Vec<(&str, Option<f64>)> {
+        let paper = self.policies.iter().filter(|p| !is_added(p, &RULES));
+        paper.map(|p| (p.name(), value(p.name()))).collect()
+    }
+
+    /// Returns the mean over traces of the 99th percentile of the in-cast flows, milliseconds.
+    fn tail(&self, policy: &str) -> Option<f64> {
+        stats::mean(&self.values(policy, |run| run.incast_p99_ms))
+    }
+
+    /// Returns the share of the in-cast flows that took longer than the minimum RTO, per cent.
+    fn late(&self, policy: &str) -> Option<f64> {
+        let late: f64 = self.values(policy, |run| run.late.0 as f64).iter().sum();
+        let all: f64 = self.values(policy, |run| run.late.1 as f64).iter().sum();
+        (all > 0.0).then(|| 100.0 * late / all)
+    }
+
+    /// Returns true if the tail is below those of all other policies of the paper. Tails of one timeout are
+    /// alike; the share of flows beyond the minimum RTO distinguishes them.
+    fn has_lowest_tail(&self, policy: &str) -> Option<bool> {
+        let is_one =
+            |tail: f64| Regime::of(tail, self.floor_ms, self.timeout_ms) == Regime::OneTimeout;
+        let (tail, late) = (self.tail(policy)?, self.late(policy)?);
+        let others = self.policies.iter().filter(|p| !is_added(p, &RULES));
+        let mut is_lowest = true;
+        for other in others.filter(|other| other.name() != policy) {
+            let (other_tail, other_late) = (self.tail(other.name())?, self.late(other.name())?);
+            is_lowest &= match is_one(tail) && is_one(other_tail) {
+                true => late < other_late,
+                false => tail < other_tail,
+            };
+        }
+        Some(is_lowest)
+    }
+
+    fn table(&self, context: &Context) -> Table {
+        let columns = [
+            "policy",
+            "addition",
+            "incast_mean_fct_ms",
+            "incast_mean_lo",
+            "incast_mean_hi",
+            "incast_p99_fct_ms",
+            "incast_p99_lo",
+            "incast_p99_hi",
+            "regime",
+            "share_incast_beyond_min_rto_percent",
+            "mean_fct_ms",
+            "floor_ms",
+        ];
+        let mut table = Table::new("fig8d", &columns);
+        for policy in &self.policies {
+            let name = policy.name();
+            let of = |value: fn(&Run) -> f64| context.mean(&self.values(name, value));
+            let tail = of(|run| run.incast_p99_ms);
+            let [mean, low, high] = cells(of(|run| run.incast_mean_ms).as_ref());
+            let [p99, p99_low, p99_high] = cells(tail.as_ref());
+            let regime = tail.map(|t| Regime::of(t.mean, self.floor_ms, self.timeout_ms));
+            let late = self.values(name, |run| run.late.0 as f64);
+            let share = context.ratio(&late, &self.values(name, |run| run.late.1 as f64));
+            table.push(vec![
+                name.to_owned(),
+                addition(is_added(policy, &RULES)),
+                mean,
+                low,
+                high,
+                p99,
+                p99_low,
+                p99_high,
+                regime.map_or_else(String::new, |regime| regime.to_string()),
+                cell(share.map(|share| percent(share).mean)),
+                cell(of(|run| run.mean_ms).map(|mean| mean.mean)),
+                cell(Some(self.floor_ms)),
+            ]);
+        }
+        table
+    }
+
+    fn drawing(&self) -> Result<Figure, FigureError> {
+        let curves: Vec<Curve> = self
+            .policies
+            .iter()
+            .zip(&self.runs)
+            .map(|(policy, runs)| {
+                let mut fcts: Vec<f64> = runs.iter().flat_map(|r| &r.incast_ms).copied().collect();
+                fcts.sort_by(f64::total_cmp);
+                let name = legend(policy, is_added(policy, &RULES));
+                let points = distribution(&stats::half_percentiles(&fcts));
+                Curve::new(&name, stroke(policy), points)
+            })
+            .collect();
+        let (least, most) = extent_x(&curves).unwrap_or((1.0, 10.0));
+        Plot {
+            name: "fig8d",
+            title: "FCT of in-cast flows on 96 ports",
+            description:
+                "Cumulative distribution of the FCT of all in-cast flows; further left is \
+                          better. The steps are retransmission timeouts."
+                    .to_owned(),
+            curves: &curves,
+            x: logarithmic(least * 0.9, most * 1.1),
+            x_label: "FCT of an in-cast flow, ms (log scale)".to_owned(),
+            x_tick: format::tick,
+            y: 0.0..1.0,
+            y_label: "share of in-cast flows",
+            level: None,
+        }
+        .draw()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ndt::setting::tests::context;
+    use crate::verdict::Grade;
+
+    fn run(mean: f64, tail: f64, late: u64) -> Run {
+        Run {
+            mean_ms: 2.0 * mean,
+            incast_mean_ms: mean,
+            incast_p99_ms: tail,
+            late: (late, 100),
+            incast_ms: vec![mean; 4],
+        }
+    }
+
+    #[test]
+    fn tails_of_one_timeout_are_told_apart_by_late_flows() {
+        let of = |tails: [f64; 2], late: [u64; 2]| {
+            let runs = tails.into_iter().zip(late);
+            context(|context| Results {
+                policies: context.policies(&["dt"]),
+                runs: runs
+                    .map(|(tail, late)| vec![run(1.0, tail, late)])
+                    .collect(),
+                floor_ms: 5.0,
+                timeout_ms: 200.0,
+            })
+            .has_lowest_tail("ndt")
+        };
+        assert_eq!(of([210.0, 208.0], [5, 70]), Some(true));
+        assert_eq!(of([208.0, 210.0], [70, 5]), Some(false));
+        assert_eq!(of([410.0, 208.0], [5, 70]), Some(false));
+        assert_eq!(of([7.0, 208.0], [0, 70]), Some(true));
+    }
+
+    fn results(ndt_mean: f64) -> Results {
+        context(|context| Results {
+            policies: context.policies(&RULES),
+            runs: [ndt_mean, 80.0, 70.0, 60.0, 50.0]
+                .map(|mean| vec![run(mean, 10.0 * mean, 7); 3])
+                .to_vec(),
+            floor_ms: 5.0,
+            timeout_ms: 200.0,
+        })
+    }
+
+    #[test]
+    fn ndt_is_best_only_if_it_is_below_all_rules() {
+        let grades = |mean: f64| {
+            let claims = context(|context| results(mean).claims(context));
+            claims.iter().map(Claim::grade).collect::<Vec<_>>()
+        };
+        assert_eq!(grades(20.0), [Grade::InRanking; 2]);
+        assert_eq!(grades(55.0), [Grade::Differs; 2]);
+    }
+
+    #[test]
+    fn the_table_has_regime_and_share_of_late_flows() {
+        let table = context(|context| results(20.0).table(context));
+        let ndt = &table.rows[0];
+        let at = |column: &str| {
+            let place = table.columns.iter().position(|c| *c == column).unwrap();
+            ndt[place].clone()
+        };
+        assert_eq!(at("incast_mean_fct_ms"), "20");
+        assert_eq!(at("incast_p99_fct_ms"), "200");
+        assert_eq!(at("regime"), "1 RTO");
+        assert_eq!(
+            at("share_incast_beyond_min_rto_percent"),
+            "7.000000000000001"
+        );
+        assert_eq!(at("addition"), "");
+    }
+}

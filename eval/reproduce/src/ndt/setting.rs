@@ -1,0 +1,309 @@
+//! Common parts of the figures of NDT: amount of simulation, policies, intervals.
+
+use bufgym_eval::data::Role;
+use bufgym_eval::entrant::Entrant;
+use bufgym_eval::evaluate::{EvalError, NumberedTrace};
+use bufgym_eval::figures::style::{self, Stroke};
+use bufgym_eval::stats::{self, Interval};
+use bufgym_sim::scenario::Scenario;
+use bufgym_sim::switch::PolicySpec;
+use bufgym_util::convert::index;
+
+use super::NdtConfig;
+use crate::Scale;
+use crate::runs::{PapersError, Work, best_static, test_traces};
+
+/// Loads of Fig. 9, per cent.
+pub const LOADS: [u32; 9] = [10, 20, 30, 40, 50, 60, 70, 80, 90];
+
+/// Numbers of traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Test traces of the 16-port switch.
+    pub single: u64,
+    /// Test traces of the 96-port switch.
+    pub incast: u64,
+    /// Test traces of the testbed for each load.
+    pub loads: u64,
+    /// Test traces of the 4-to-2 in-cast.
+    pub queues: u64,
+    /// Test traces of the testbed for intervals between decisions.
+    pub triggers: u64,
+    /// Training traces for the best static α; a quarter of them for the 96-port switch.
+    pub training: u64,
+    /// Largest number of test traces of a repetition with one option changed.
+    pub variant: u64,
+}
+
+impl Extent {
+    /// Returns the numbers of a scale. With `traces`, there are that many test traces everywhere, and at most
+    /// as many training traces.
+    pub fn of(scale: Scale, traces: Option<u64>) -> Extent {
+        let own = match scale {
+            Scale::Quick => Extent {
+                single: 21,
+                incast: 4,
+                loads: 8,
+                queues: 10,
+                triggers: 5,
+                training: 4,
+                variant: 12,
+            },
+            Scale::Paper => Extent {
+                single: 105,
+                incast: 20,
+                loads: 50,
+                queues: 50,
+                triggers: 20,
+                training: 32,
+                variant: 21,
+            },
+        };
+        match traces {
+            None => own,
+            Some(traces) => Extent {
+                single: traces,
+                incast: traces,
+                loads: traces,
+                queues: traces,
+                triggers: traces,
+                training: own.training.min(traces),
+                variant: own.variant.min(traces),
+            },
+        }
+    }
+
+    /// Describes the numbers in words, with the paper's larger ones.
+    pub fn described(&self, config: &NdtConfig) -> String {
+        let sets = match config.seeds {
+            1 => "one set".to_owned(),
+            seeds => format!("{seeds} sets"),
+        };
+        let scale = match config.traces {
+            Some(_) => "numbers of traces given manually".to_owned(),
+            None => format!("scale “{}”", config.scale),
+        };
+        format!(
+            "{scale}, {sets} of test traces with {} for the 16-port switch (the paper has 105), {} for \
+             the 96-port switch, {} for each load of the testbed (the paper repeats 50 times), {} for \
+             the 4-to-2 in-cast and {} for the intervals between decisions (the paper does not say). \
+             One set of weights.",
+            self.single, self.incast, self.loads, self.queues, self.triggers,
+        )
+    }
+}
+
+/// The inputs that all figures share.
+pub struct Context<'a> {
+    /// The policy of the series NDT.
+    pub learned: &'a Entrant,
+    /// Numbers of traces.
+    pub extent: Extent,
+    /// Seed of the first set of test traces.
+    pub seed: u64,
+    /// Sets of test traces.
+    pub seeds: u64,
+    /// Bootstrap resamples.
+    pub resamples: usize,
+    /// Progress.
+    pub work: Work<'a>,
+}
+
+impl Context<'_> {
+    /// Returns `count` test traces of every set.
+    ///
+    /// # Errors
+    /// Fails if the scenario is invalid.
+    pub fn traces(&self, scenario: &Scenario, count: u64) -> Result<Vec<NumberedTrace>, EvalError> {
+        test_traces(scenario, (self.seed, self.seeds), count)
+    }
+
+    /// Returns the test traces of a repetition with an option changed: those of the first set, at most
+    /// `count`.
+    ///
+    /// # Errors
+    /// Fails if the scenario is invalid.
+    pub(crate) fn few_traces(
+        &self,
+        scenario: &Scenario,
+        count: u64,
+    ) -> Result<Vec<NumberedTrace>, EvalError> {
+        test_traces(scenario, (self.seed, 1), count.min(self.extent.variant))
+    }
+
+    /// Returns the learned policy and these rules, in this order.
+    pub fn policies(&self, rules: &[&str]) -> Vec<Entrant> {
+        let rules = rules
+            .iter()
+            .map(|name| Entrant::rule(PolicySpec::named(name)));
+        std::iter::once(self.learned.clone()).chain(rules).collect()
+    }
+
+    /// Returns [`policies`](Context::policies), and the series that the paper does not have: DT with the best
+    /// static α for the scenario, found on training traces, and the unlimited buffer.
+    ///
+    /// # Errors
+    /// Fails if the scenario is invalid.
+    pub(crate) fn with_additions(
+        &self,
+        rules: &[&str],
+        scenario: &Scenario,
+        training: u64,
+    ) -> Result<Vec<Entrant>, PapersError> {
+        let mut policies = self.policies(rules);
+        let best = best_static(&self.work, scenario, self.seed, training)?;
+        for added in [best, Entrant::unlimited()] {
+            if policies.iter().all(|policy| policy.name() != added.name()) {
+                policies.push(added);
+            }
+        }
+        Ok(policies)
+    }
+
+    /// Returns the mean of the values over traces.
+    pub fn mean(&self, values: &[f64]) -> Option<Interval> {
+        stats::bootstrap_mean(values, self.resamples, self.seed)
+    }
+
+    /// Returns the ratio of the means over traces.
+    pub fn ratio(&self, values: &[f64], of: &[f64]) -> Option<Interval> {
+        stats::bootstrap_ratio_of_means(values, of, self.resamples, self.seed)
+    }
+
+    /// Returns the reduction of the mean of the values relative to that of `of`, in per cent.
+    pub fn reduction(&self, values: &[f64], of: &[f64]) -> Option<Interval> {
+        self.ratio(values, of).map(reduction)
+    }
+}
+
+/// Converts a ratio to a reduction in per cent.
+pub fn reduction(ratio: Interval) -> Interval {
+    let lower = |ratio: f64| 100.0 * (1.0 - ratio);
+    Interval {
+        mean: lower(ratio.mean),
+        low: lower(ratio.high),
+        high: lower(ratio.low),
+    }
+}
+
+/// Converts a share to a percentage.
+pub fn percent(share: Interval) -> Interval {
+    Interval {
+        mean: 100.0 * share.mean,
+        low: 100.0 * share.low,
+        high: 100.0 * share.high,
+    }
+}
+
+/// Returns a value without an interval.
+pub fn exactly(value: f64) -> Interval {
+    Interval {
+        mean: value,
+        low: value,
+        high: value,
+    }
+}
+
+/// Returns true if the paper's figure, whose series are the learned policy and `rules`, does not have the
+/// series.
+pub(crate) fn is_added(entrant: &Entrant, rules: &[&str]) -> bool {
+    entrant.role() != Role::Learned && !rules.contains(&entrant.name())
+}
+
+/// Returns the stroke of a policy in every figure.
+pub(crate) fn stroke(entrant: &Entrant) -> Stroke {
+    style::stroke(entrant.name(), entrant.role(), 0)
+}
+
+/// Returns true if `name` has the strictly lowest of the values; `None` if a value is missing.
+pub(crate) fn is_lowest(name: &str, values: &[(&str, Option<f64>)]) -> Option<bool> {
+    let own = values.iter().find(|(other, _)| *other == name)?.1?;
+    let others = values.iter().filter(|(other, _)| *other != name);
+    let others: Option<Vec<f64>> = others.map(|(_, value)| *value).collect();
+    Some(others?.iter().all(|other| own < *other))
+}
+
+/// Lists values of several series in words, in ascending order.
+pub fn listed(values: &[(&str, Option<f64>)]) -> String {
+    let mut known: Vec<(&str, f64)> = values
+        .iter()
+        .filter_map(|(name, value)| Some((*name, (*value)?)))
+        .collect();
+    known.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let words: Vec<String> = known
+        .iter()
+        .map(|(name, value)| format!("{name} {}", bufgym_eval::format::significant(*value)))
+        .collect();
+    words.join(" < ")
+}
+
+/// Returns the number of simulations of `policies` policies on `count` traces of each set, with the search of
+/// a static α.
+pub fn simulations(policies: usize, count: u64, seeds: usize, training: u64) -> usize {
+    policies * index(count) * seeds + crate::runs::best_static_runs(training)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use bufgym_models::{ActorWeights, FastActor};
+    use bufgym_util::rng;
+
+    use super::*;
+
+    /// Returns a network with random weights under the name of the shipped one.
+    pub fn untrained() -> Entrant {
+        let weights = ActorWeights::random(&mut rng::stream(1, "test actor", 0));
+        Entrant::learned("ndt", FastActor::new(&weights), "random weights")
+    }
+
+    /// Calls `with` with a context of few traces and few resamples.
+    pub fn context<T>(with: impl FnOnce(&Context) -> T) -> T {
+        let learned = untrained();
+        with(&Context {
+            learned: &learned,
+            extent: Extent::of(Scale::Quick, Some(1)),
+            seed: 1,
+            seeds: 1,
+            resamples: 100,
+            work: Work::new(&|_| {}),
+        })
+    }
+
+    #[test]
+    fn traces_given_by_hand_replace_those_of_the_scale() {
+        let extent = Extent::of(Scale::Paper, Some(3));
+        assert_eq!((extent.single, extent.loads), (3, 3));
+        assert_eq!((extent.training, extent.variant), (3, 3));
+        assert_eq!(Extent::of(Scale::Paper, None).single, 105);
+        assert_eq!(Extent::of(Scale::Quick, Some(500)).training, 4);
+    }
+
+    #[test]
+    fn a_ratio_and_its_interval_as_a_reduction() {
+        let ratio = Interval {
+            mean: 0.75,
+            low: 0.5,
+            high: 1.25,
+        };
+        let expected = Interval {
+            mean: 25.0,
+            low: -25.0,
+            high: 50.0,
+        };
+        assert_eq!(reduction(ratio), expected);
+    }
+
+    #[test]
+    fn the_lowest_is_below_all_others() {
+        let values = [("a", Some(1.0)), ("b", Some(2.0)), ("c", Some(1.5))];
+        assert_eq!(is_lowest("a", &values), Some(true));
+        assert_eq!(is_lowest("c", &values), Some(false));
+        assert_eq!(is_lowest("d", &values), None);
+        assert_eq!(
+            is_lowest("a", &[("a", Some(1.0)), ("b", Some(1.0))]),
+            Some(false)
+        );
+        assert_eq!(is_lowest("a", &[("a", Some(1.0)), ("b", None)]), None);
+        assert_eq!(listed(&values), "a 1.00 < c 1.50 < b 2.00");
+    }
+}
