@@ -49,7 +49,7 @@ const CRITIC_IDS: u64 = 2_000;
 const CHUNK: usize = 1_024;
 
 /// Standardised advantages are clipped here: a few samples must not decide a step.
-const MOST_ADVANTAGE: f32 = 5.0;
+const MAX_ADVANTAGE: f32 = 5.0;
 
 /// Largest norm of each parameter tensor's gradient. (CleanRL clips the norm of all tensors together at 0.5)
 const GRADIENT_CLIP: f32 = 1.0;
@@ -466,7 +466,7 @@ impl Ppo {
         for (part, rollout) in samples.iter_mut().zip(rollouts) {
             for advantage in &mut part.advantages {
                 let standard = single((f64::from(*advantage) - mean) / deviation.max(1e-12));
-                *advantage = standard.clamp(-MOST_ADVANTAGE, MOST_ADVANTAGE);
+                *advantage = standard.clamp(-MAX_ADVANTAGE, MAX_ADVANTAGE);
             }
             part.returns.iter_mut().for_each(|value| *value /= scale);
             let busy = part.busy.chunks_exact(rollout.ports).enumerate();

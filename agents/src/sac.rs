@@ -57,10 +57,10 @@ const CRITIC_IDS: u64 = 2_000;
 const KL_STEPS: u64 = 32;
 
 /// Smaller deviations of a policy count as this one where its divergence is measured.
-const LEAST_DEVIATION: f32 = 0.25;
+const MIN_DEVIATION: f32 = 0.25;
 
 /// The temperature falls no further: where no value moves the policy, it would fall for ever.
-const LEAST_TEMPERATURE: f64 = 1e-6;
+const MIN_TEMPERATURE: f64 = 1e-6;
 
 /// Input of the networks for a batch.
 pub trait Observation: Clone + Send + Sync {
@@ -300,7 +300,7 @@ impl<P: Policy, Q: ActionValue<P::Observation>> Sac<P, Q> {
             .map(|policy| policy.gaussian(&batch.now, batch.rewards.dims()[0]));
         // After tanh, as steps far outside change no action. Where a policy is nearly certain, a small step must not
         // count as a large one.
-        let deviation = before.log_std.exp().clamp_min(LEAST_DEVIATION);
+        let deviation = before.log_std.exp().clamp_min(MIN_DEVIATION);
         let apart = ((before.mean.tanh() - after.mean.tanh()) / deviation).square() * 0.5;
         let apart = by_agent(apart, batch.active.dims());
         let kl = f64::from(scalar(mean_of(apart, &batch.active)));
@@ -374,7 +374,7 @@ impl Temperature {
     /// instead of the temperature, as in the published code).
     fn step(&mut self, excess: f64, rate: f64) {
         self.log += self.adam.step(rate, excess);
-        self.log = self.log.max(libm::log(LEAST_TEMPERATURE));
+        self.log = self.log.max(libm::log(MIN_TEMPERATURE));
     }
 }
 

@@ -6,7 +6,7 @@ use bufgym_models::windows::{TAPS, WINDOW};
 use bufgym_util::convert::single;
 
 /// Standardised inputs are clipped here: a few samples must not decide a step.
-const MOST_INPUT: f32 = 5.0;
+const MAX_INPUT: f32 = 5.0;
 
 /// Deviations of inputs and of returns at busy ports.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +54,7 @@ impl Scales {
         let [means, deviations] = &self.state;
         for port in state.as_chunks_mut::<STATE>().0 {
             for ((value, mean), deviation) in port.iter_mut().zip(means).zip(deviations) {
-                *value = ((*value - mean) / deviation).clamp(-MOST_INPUT, MOST_INPUT);
+                *value = ((*value - mean) / deviation).clamp(-MAX_INPUT, MAX_INPUT);
             }
         }
     }

@@ -85,7 +85,7 @@ enum Decider {
     Integer(Box<IntegerActor>),
     Linear(Box<LinearRule>),
     External(external::Shared),
-    Own(own::Own),
+    Own(own::CustomController),
 }
 
 impl Decider {
@@ -217,7 +217,7 @@ impl Entrant {
         make: impl Fn() -> Box<dyn Controller> + Send + Sync + 'static,
     ) -> Entrant {
         let kind = Kind::Learned {
-            decider: Decider::Own(own::Own::new(make)),
+            decider: Decider::Own(own::CustomController::new(make)),
             low_level: LowLevelPolicy::default(),
             origin: origin.to_string(),
             training: None,

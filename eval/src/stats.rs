@@ -273,7 +273,7 @@ impl Tally {
 
 /// The least difference between baseline and unlimited buffer, as a share of the baseline, at which
 /// the headroom is meaningful.
-const LEAST_ROOM: f64 = 0.01;
+const MIN_ROOM: f64 = 0.01;
 
 /// Returns the share of the headroom between a baseline and an unlimited buffer that a policy captures: 0 is
 /// the baseline, 1 the unlimited buffer. It is a scale and not a bound, as shorter queues can beat an
@@ -281,7 +281,7 @@ const LEAST_ROOM: f64 = 0.01;
 /// baseline.
 pub fn headroom(baseline: f64, policy: f64, unlimited: f64) -> Option<f64> {
     let room = baseline - unlimited;
-    (room > LEAST_ROOM * baseline && policy.is_finite()).then(|| (baseline - policy) / room)
+    (room > MIN_ROOM * baseline && policy.is_finite()).then(|| (baseline - policy) / room)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::evaluate::{EvalConfig, EvalError, OnProgress, evaluate, with_referenc
 
 use crate::stats::Interval;
 
-pub use crate::parts::Parts;
+pub use crate::result_cache::ResultCache;
 pub use page::{front_table, render};
 
 /// Name of the file format in `suite.json`.
@@ -319,12 +319,12 @@ pub type OnPart<'a> = &'a dyn Fn(&str, usize);
 /// Returns the errors of [`evaluate`], and fails if a finished comparison cannot be stored.
 pub fn run(
     config: &SuiteConfig,
-    parts: Option<&Parts>,
+    parts: Option<&ResultCache>,
     part: OnPart<'_>,
     progress: OnProgress<'_>,
 ) -> Result<Suite, SuiteError> {
     let once = |title: &str, what: &EvalConfig| -> Result<Evaluation, SuiteError> {
-        let fingerprint = Parts::fingerprint(&format!("{what:?}"), &config.revision);
+        let fingerprint = ResultCache::fingerprint(&format!("{what:?}"), &config.revision);
         if let Some(kept) = parts.and_then(|parts| parts.load(&fingerprint)) {
             part(title, 0);
             return Ok(kept);

@@ -126,15 +126,15 @@ fn config(args: &HeadroomArgs, common: &Common) -> CliResult<HeadroomConfig> {
 }
 
 /// The longest step and horizon, ms.
-const MOST_MS: f64 = 1e6;
+const MAX_MS: f64 = 1e6;
 
 /// Converts an option in milliseconds to whole microseconds.
 fn microseconds(option: &str, ms: Option<f64>) -> CliResult<Option<u64>> {
     match ms {
         None => Ok(None),
-        Some(ms) if (0.001..=MOST_MS).contains(&ms) => Ok(Some(floor_u64((ms * 1e3).round()))),
+        Some(ms) if (0.001..=MAX_MS).contains(&ms) => Ok(Some(floor_u64((ms * 1e3).round()))),
         Some(ms) => Err(CliError::bad(format!(
-            "{option} {ms}: give a number of milliseconds from 0.001 to {MOST_MS}"
+            "{option} {ms}: give a number of milliseconds from 0.001 to {MAX_MS}"
         ))),
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use bufgym::eval::suite::Parts;
+use bufgym::eval::suite::ResultCache;
 use bufgym::util::files::{self, Staging, ground, parent};
 use bufgym::util::input::visible;
 
@@ -129,10 +129,10 @@ impl Output {
     ///
     /// # Errors
     /// Bad input: a link or file is there, or nothing can be written there.
-    pub fn parts(&self) -> CliResult<Parts> {
+    pub fn parts(&self) -> CliResult<ResultCache> {
         let mut name = self.path.as_os_str().to_owned();
         name.push(".parts");
-        let parts = Parts::new(PathBuf::from(name));
+        let parts = ResultCache::new(PathBuf::from(name));
         let checked = parts.check();
         checked.map_err(|error| refusal(error, &parts.folder().display().to_string()))?;
         Ok(parts)

@@ -70,7 +70,7 @@ struct SearchArgs {
     #[command(flatten)]
     scenario: ScenarioArgs,
     /// Simulations to spend on a policy [default: those of a default training of the network]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(tune::LEAST_SIMULATIONS..=1_000_000_000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(tune::MIN_SIMULATIONS..=1_000_000_000))]
     simulations: Option<u64>,
     /// Validation traces that choose the result, fewer if they took more than a third of the simulations
     #[arg(long, value_name = "N", default_value_t = TRACES, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]

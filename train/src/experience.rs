@@ -11,7 +11,7 @@ use crate::TrainConfig;
 use crate::rollout::Experienced;
 
 /// Smallest number of transitions of a batch from switches with many ports.
-const LEAST_ROWS: usize = 4;
+const MIN_ROWS: usize = 4;
 
 /// Batches from which the scales of a learner are measured: from 32 of 128 transitions the scale of returns varies by
 /// some per cent between seeds, from a single one by a third.
@@ -105,7 +105,7 @@ impl Places {
         let batch = config.sac.batch_size;
         let rows = |&own: &usize| match own == self.ports[0] {
             true => batch,
-            false => (batch * self.ports[0] / own).max(LEAST_ROWS),
+            false => (batch * self.ports[0] / own).max(MIN_ROWS),
         };
         self.ports.iter().map(rows).collect()
     }

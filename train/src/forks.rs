@@ -22,7 +22,7 @@ pub(crate) const SHIFT: f32 = 0.5;
 const LARGEST_ACTION: f32 = 0.999;
 
 /// A copy ends when what follows counts less than this, by the discount.
-const LEAST_DISCOUNT: f32 = 0.2;
+const MIN_DISCOUNT: f32 = 0.2;
 
 /// Settings of the pairs of forks. Only soft actor-critic learns from them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -160,7 +160,7 @@ pub(crate) fn fork(
             }
             begun = true;
             let of_first = &trials[first];
-            if of_first.decisions >= SHIFTED && of_first.discount < LEAST_DISCOUNT {
+            if of_first.decisions >= SHIFTED && of_first.discount < MIN_DISCOUNT {
                 break;
             }
             let action = trials[agent].act(env.as_ref(), agent, actor, side);

@@ -36,7 +36,6 @@
 
 mod config;
 mod console;
-mod crew;
 mod error;
 mod events;
 mod experience;
@@ -56,6 +55,7 @@ mod state;
 mod trainer;
 pub mod tune;
 mod validation;
+mod worker_pool;
 
 use std::fmt::Write as _;
 use std::ops::Range;

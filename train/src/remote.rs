@@ -20,17 +20,17 @@
 //! the head alone, because the rounding of its sums depends on the vector units of the processor.
 
 mod cluster;
-mod crew;
 mod error;
 mod frame;
 mod host;
 mod identity;
 mod in_process;
 mod message;
+mod worker_pool;
 
 pub use cluster::{Cluster, HostId, Message, Next, Traffic};
 pub use error::RemoteError;
 pub use host::Host;
 pub use in_process::InProcess;
 
-pub(crate) use crew::RemoteCrew;
+pub(crate) use worker_pool::RemoteWorkers;

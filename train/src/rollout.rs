@@ -27,7 +27,7 @@ const LARGEST_ACTION: f32 = 1.0 - f32::EPSILON;
 pub(crate) struct Worker {
     env: Box<dyn MultiAgentEnv>,
     turn: Turn,
-    seats: Vec<Seat>,
+    slots: Vec<AgentSlot>,
     rng: Xoshiro256PlusPlus,
     /// Random stream of the forks.
     forks: Xoshiro256PlusPlus,
@@ -40,12 +40,12 @@ pub(crate) struct Worker {
     raw: Vec<f32>,
     /// Factor of the rewards, which brings those of several scenarios to one size.
     scale: f32,
-    played: Played,
+    played: RolloutResult,
 }
 
 /// The results of a worker in a round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Played {
+pub(crate) struct RolloutResult {
     /// Experience of its switches, in order.
     pub(crate) rollout: Vec<Experienced>,
     /// Pairs of forks, each of a switch.
@@ -84,7 +84,7 @@ impl Experienced {
 
 /// Agent slot of a worker, one per switch: its noise, and its decision that is not in the replay yet.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Seat {
+struct AgentSlot {
     noise: Noise,
     pending: Pending,
 }
@@ -121,7 +121,7 @@ pub(crate) struct Spread {
 pub(crate) struct WorkerState {
     rng: Xoshiro256PlusPlus,
     forks: Xoshiro256PlusPlus,
-    seats: Vec<Seat>,
+    slots: Vec<AgentSlot>,
     scale: f32,
     env: EnvSnapshot,
 }
@@ -161,13 +161,13 @@ impl Worker {
                 ..ControlOptions::default()
             },
         })?;
-        let seat = |agent: usize| Seat {
+        let slot = |agent: usize| AgentSlot {
             noise: Noise::new(env.action_space(agent).len()),
             pending: Pending::Unseen,
         };
         Ok(Self {
             noise_s: config.rollout.noise_s,
-            seats: (0..env.agents()).map(seat).collect(),
+            slots: (0..env.agents()).map(slot).collect(),
             turn: Turn::Terminated,
             env,
             rng: stream(config.seed, "exploration", index as u64),
@@ -179,7 +179,7 @@ impl Worker {
             action: Vec::new(),
             raw: Vec::new(),
             scale: 1.0,
-            played: Played::default(),
+            played: RolloutResult::default(),
         })
     }
 
@@ -194,7 +194,7 @@ impl Worker {
         WorkerState {
             rng: self.rng.clone(),
             forks: self.forks.clone(),
-            seats: self.seats.clone(),
+            slots: self.slots.clone(),
             scale: self.scale,
             env: self.env.snapshot(),
         }
@@ -202,13 +202,13 @@ impl Worker {
 
     pub(crate) fn restore(&mut self, state: &WorkerState) -> Result<(), EnvError> {
         let misfit = |what: &str| EnvError::Snapshot(what.to_owned());
-        if self.seats.len() != state.seats.len() {
+        if self.slots.len() != state.slots.len() {
             return Err(misfit("it has another number of switches"));
         }
         self.rng = state.rng.clone();
         self.forks = state.forks.clone();
         self.scale = state.scale;
-        self.seats.clone_from(&state.seats);
+        self.slots.clone_from(&state.slots);
         let turn = self.env.restore(&state.env)?;
         self.turn = turn.ok_or_else(|| misfit("it is of no episode"))?;
         Ok(())
@@ -241,7 +241,7 @@ impl Worker {
             let ports = self.env.action_space(agent).shape()[0];
             self.played.spread.add(observation, &self.action, ports);
             let levels = self.action.iter().map(|&action| action_level(action));
-            self.seats[agent].pending = Pending::Interval(Decided {
+            self.slots[agent].pending = Pending::Interval(Decided {
                 levels: levels.collect(),
                 raw: std::mem::take(&mut self.raw),
             });
@@ -262,13 +262,13 @@ impl Worker {
     fn receive(&mut self) {
         match self.turn {
             Turn::Agent(agent) => self.receive_turn(agent),
-            _ => (0..self.seats.len()).for_each(|agent| self.receive_end(agent)),
+            _ => (0..self.slots.len()).for_each(|agent| self.receive_end(agent)),
         }
     }
 
     fn receive_turn(&mut self, agent: usize) {
         let frame = self.frame(agent);
-        let before = std::mem::replace(&mut self.seats[agent].pending, Pending::Due);
+        let before = std::mem::replace(&mut self.slots[agent].pending, Pending::Due);
         let experienced = match before {
             Pending::Unseen => Experienced::First { agent, frame },
             Pending::Interval(decided) => Experienced::Decision {
@@ -288,14 +288,14 @@ impl Worker {
     }
 
     fn receive_end(&mut self, agent: usize) {
-        if let Pending::Interval(decided) = &mut self.seats[agent].pending {
+        if let Pending::Interval(decided) = &mut self.slots[agent].pending {
             let decided = std::mem::take(decided);
             let ended = Transition {
                 terminated: self.turn == Turn::Terminated,
                 truncated: self.turn == Turn::Truncated,
                 ..self.transition(agent, decided)
             };
-            self.seats[agent].pending = Pending::Ended(Box::new(ended));
+            self.slots[agent].pending = Pending::Ended(Box::new(ended));
         }
     }
 
@@ -327,7 +327,7 @@ impl Worker {
             Some(actor) => {
                 let observation = self.env.observation(agent);
                 let elapsed = Some(self.env.info(agent).elapsed);
-                let noise = &mut self.seats[agent].noise;
+                let noise = &mut self.slots[agent].noise;
                 let noise = noise.draw(self.noise_s, elapsed, &mut self.rng);
                 self.raw = noise.to_vec();
                 actor.perturb_raw(observation, ports, &mut self.raw);
@@ -355,17 +355,17 @@ impl Worker {
     }
 
     /// Returns the results of this round.
-    pub(crate) fn played(&self) -> &Played {
+    pub(crate) fn played(&self) -> &RolloutResult {
         &self.played
     }
 
     /// Same as [`played`](Worker::played), but leaves nothing here.
-    pub(crate) fn take_played(&mut self) -> Played {
+    pub(crate) fn take_played(&mut self) -> RolloutResult {
         std::mem::take(&mut self.played)
     }
 }
 
-impl Played {
+impl RolloutResult {
     /// Clears the results and keeps the memory.
     fn clear(&mut self) {
         self.rollout.clear();

@@ -38,7 +38,7 @@ pub(crate) struct TraceRef {
 }
 
 /// A trace with the data that its samples need.
-pub(crate) struct Known {
+pub(crate) struct PreparedTrace {
     pub(crate) at: TraceRef,
     pub(crate) trace: Trace,
     /// Isolated ports, only if the metric is about ports.
@@ -56,7 +56,7 @@ pub(crate) enum Decider {
 }
 
 /// A decider that is ready to run.
-pub(crate) enum Ready {
+pub(crate) enum RunnablePolicy {
     Rule(Entrant),
     Linear(LinearRule),
     Network(Box<FastActor>),
@@ -74,23 +74,27 @@ impl Setting {
     ///
     /// # Errors
     /// When the scenario is not valid.
-    pub(crate) fn know(&self, at: TraceRef) -> Result<Known, SimError> {
+    pub(crate) fn know(&self, at: TraceRef) -> Result<PreparedTrace, SimError> {
         let scenario = &self.scenarios[at.scenario];
         let trace = generate(scenario, at.seed);
         let ports = self.metric.isolated_ports(scenario, &trace)?;
-        Ok(Known { at, trace, ports })
+        Ok(PreparedTrace { at, trace, ports })
     }
 
     /// Runs a decider on a trace.
     ///
     /// # Errors
     /// When the decider does not fit the scenario.
-    pub(crate) fn measure(&self, decider: &Ready, known: &Known) -> Result<Measured, SimError> {
+    pub(crate) fn measure(
+        &self,
+        decider: &RunnablePolicy,
+        known: &PreparedTrace,
+    ) -> Result<Measured, SimError> {
         let start = Instant::now();
         let (scenario, trace) = (&self.scenarios[known.at.scenario], &known.trace);
         let outcome = match decider {
-            Ready::Rule(entrant) => entrant.run(scenario, trace, None)?,
-            Ready::Linear(_) | Ready::Network(_) => {
+            RunnablePolicy::Rule(entrant) => entrant.run(scenario, trace, None)?,
+            RunnablePolicy::Linear(_) | RunnablePolicy::Network(_) => {
                 let mut controller = decider.controller();
                 run_controlled(scenario, trace, controller.as_mut(), &self.options())?
             }
@@ -122,16 +126,16 @@ impl Decider {
         Self::Network(Arc::new(weights))
     }
 
-    pub(crate) fn ready(&self) -> Ready {
+    pub(crate) fn ready(&self) -> RunnablePolicy {
         match self {
-            Self::Rule(spec) => Ready::Rule(Entrant::rule(spec.clone())),
-            Self::Linear(rule) => Ready::Linear(rule.as_ref().clone()),
-            Self::Network(weights) => Ready::Network(Box::new(FastActor::new(weights))),
+            Self::Rule(spec) => RunnablePolicy::Rule(Entrant::rule(spec.clone())),
+            Self::Linear(rule) => RunnablePolicy::Linear(rule.as_ref().clone()),
+            Self::Network(weights) => RunnablePolicy::Network(Box::new(FastActor::new(weights))),
         }
     }
 }
 
-impl Ready {
+impl RunnablePolicy {
     /// Returns a fresh copy for one run.
     ///
     /// # Panics

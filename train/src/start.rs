@@ -24,7 +24,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::remote::Cluster;
-use crate::simulations::{Decider, Ready, Setting, TraceRef};
+use crate::simulations::{Decider, RunnablePolicy, Setting, TraceRef};
 use crate::validation::ValidationSet;
 use crate::{TrainConfig, TrainError};
 
@@ -36,7 +36,7 @@ const AVERAGE_SHARE: f64 = 0.2;
 const FIRST_TRACE: u64 = 1 << 40;
 
 /// Index of the first training trace of the imitation rounds.
-const FIRST_LESSON: u64 = 1 << 41;
+const FIRST_DAGGER_TRACE: u64 = 1 << 41;
 
 /// Generations between two measurements of the mean; also the least number of generations of a search.
 pub(crate) const CHECK_EVERY: u64 = 4;
@@ -270,11 +270,11 @@ pub(crate) fn start_simulations(config: &TrainConfig, generations: u64) -> u64 {
     let measured = begun + 2 * generations.div_ceil(CHECK_EVERY);
     measured * whole(config, start.choosing_traces)
         + generations * generation_simulations(config)
-        + lesson_simulations(config)
+        + dagger_simulations(config)
 }
 
 /// Returns the simulations of all imitation rounds.
-pub(crate) fn lesson_simulations(config: &TrainConfig) -> u64 {
+pub(crate) fn dagger_simulations(config: &TrainConfig) -> u64 {
     config.start.lessons * whole(config, config.start.lesson_traces)
 }
 
@@ -329,11 +329,11 @@ pub(crate) fn imitate(
     let mut difference = f32::NAN;
     for number in 0..start.lessons {
         let indices = number * each..(number + 1) * each;
-        let pupil = match number {
+        let student = match number {
             0 => Decider::linear(rule.clone()),
             _ => Decider::network(weights.clone()),
         };
-        let met = lesson(config, &pupil, rule, indices, cluster)?;
+        let met = dagger_round(config, &student, rule, indices, cluster)?;
         let outputs = rule.outputs();
         for met in met {
             of_ports(&mut examples, met.ports(), outputs).append(met);
@@ -345,9 +345,9 @@ pub(crate) fn imitate(
 }
 
 /// Returns the teacher's actions in the states that the student meets, by trace and number of ports.
-fn lesson(
+fn dagger_round(
     config: &TrainConfig,
-    pupil: &Decider,
+    student: &Decider,
     teacher: &LinearRule,
     indices: Range<u64>,
     cluster: Option<&Cluster>,
@@ -356,14 +356,14 @@ fn lesson(
     let count = setting.scenarios.len() as u64;
     let traces = indices.map(|index| TraceRef {
         scenario: index_of(index % count),
-        seed: trace_seed(Split::Train, config.seed, FIRST_LESSON + index),
+        seed: trace_seed(Split::Train, config.seed, FIRST_DAGGER_TRACE + index),
     });
     let traces: Vec<TraceRef> = traces.collect();
     let met = match cluster {
-        Some(cluster) => cluster.teach(&setting, &traces, pupil, teacher)?,
+        Some(cluster) => cluster.teach(&setting, &traces, student, teacher)?,
         None => {
-            let pupil = pupil.ready();
-            let play = |&at: &TraceRef| lesson_on(&setting, at, &pupil, teacher);
+            let student = student.ready();
+            let play = |&at: &TraceRef| dagger_round_on(&setting, at, &student, teacher);
             let met = traces.par_iter().map(play);
             met.collect::<Result<Vec<_>, SimError>>()?
         }
@@ -378,26 +378,26 @@ fn lesson(
 ///
 /// # Panics
 /// When the student is a rule.
-pub(crate) fn lesson_on(
+pub(crate) fn dagger_round_on(
     setting: &Setting,
     at: TraceRef,
-    pupil: &Ready,
+    student: &RunnablePolicy,
     teacher: &LinearRule,
 ) -> Result<Vec<Examples>, SimError> {
     let scenario = &setting.scenarios[at.scenario];
     let trace = generate(scenario, at.seed);
-    let mut pupil = Pupil {
+    let mut student = Student {
         examples: Vec::new(),
-        controller: pupil.controller(),
+        controller: student.controller(),
         teacher: teacher.clone(),
         taught: Vec::new(),
     };
-    run_controlled(scenario, &trace, &mut pupil, &setting.options())?;
-    Ok(pupil.examples)
+    run_controlled(scenario, &trace, &mut student, &setting.options())?;
+    Ok(student.examples)
 }
 
 /// A student controller with a teacher, whose action is recorded at every decision.
-struct Pupil {
+struct Student {
     controller: Box<dyn Controller>,
     teacher: LinearRule,
     taught: Vec<f32>,
@@ -415,7 +415,7 @@ fn of_ports(all: &mut Vec<Examples>, ports: usize, outputs: usize) -> &mut Examp
     &mut all[place]
 }
 
-impl Controller for Pupil {
+impl Controller for Student {
     fn outputs(&self) -> usize {
         self.controller.outputs()
     }

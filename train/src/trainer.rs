@@ -24,7 +24,6 @@ use rand::Rng as _;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::console::Console;
-use crate::crew::Crew;
 use crate::experience::Experience;
 use crate::folder::RunFolder;
 use crate::learner::{Learned, Learner, learn_from, learn_from_newest};
@@ -35,6 +34,7 @@ use crate::simulations::Decider;
 use crate::start::{self, StartSearch};
 use crate::state::{Best, Counters, State, Stored};
 use crate::validation::{Validation, ValidationResult, ValidationSet};
+use crate::worker_pool::WorkerPool;
 use crate::{Algorithm, TrainConfig, TrainError};
 
 /// Everything that changes in a training.
@@ -48,7 +48,7 @@ pub(crate) struct Trainer {
     replay: Experience,
     /// The batch of the current update, and that of the next.
     batches: [Batch; 2],
-    crew: Crew,
+    worker_pool: WorkerPool,
     counters: Counters,
     best: Option<Best>,
     /// True if a search for the rule to start from is still to come.
@@ -74,7 +74,7 @@ pub(crate) enum End {
 }
 
 /// Largest factor between the rewards of two scenarios of a mixture.
-const MOST_SCALE: f64 = 1e3;
+const MAX_SCALE: f64 = 1e3;
 
 type Validated = Option<Validation>;
 
@@ -86,10 +86,10 @@ impl Trainer {
         cluster: Option<&Cluster>,
     ) -> Result<Self, TrainError> {
         let pool = thread_pool(&config)?;
-        let crew = pool.install(|| Crew::begin(&config, cluster))?;
+        let worker_pool = pool.install(|| WorkerPool::begin(&config, cluster))?;
         let seed = |label: &str| stream(config.seed, label, 0).next_u64();
         let mut replay = Experience::new(&config);
-        take_rollouts(&mut replay, &crew);
+        take_rollouts(&mut replay, &worker_pool);
         Ok(Self {
             learner: Learner::new(&config, seed("learner"), device)?,
             pool,
@@ -97,7 +97,7 @@ impl Trainer {
             cluster: cluster.cloned(),
             replay,
             batches: Default::default(),
-            crew,
+            worker_pool,
             counters: Counters::default(),
             best: None,
             must_start: config.starts_from_rule(),
@@ -120,7 +120,7 @@ impl Trainer {
             learner,
         } = stored;
         let begins = is_untouched(&state.counters) && config.starts_from_rule();
-        let crew = pool.install(|| Crew::restore(&config, &state.workers, cluster))?;
+        let worker_pool = pool.install(|| WorkerPool::restore(&config, &state.workers, cluster))?;
         Ok(Self {
             config,
             pool,
@@ -129,7 +129,7 @@ impl Trainer {
             learner,
             replay,
             batches: Default::default(),
-            crew,
+            worker_pool,
             must_start: state.start.is_some() || begins,
             start: state.start,
             counters: state.counters,
@@ -309,7 +309,7 @@ impl Trainer {
                 search.best(config.actions()).1
             ));
             self.counters.start_simulations =
-                search.simulations() + start::lesson_simulations(config);
+                search.simulations() + start::dagger_simulations(config);
         }
         self.must_start = false;
         self.counters.elapsed_s = before + clock.seconds();
@@ -349,14 +349,16 @@ impl Trainer {
         let round_s = start.elapsed().as_secs_f64();
 
         let learning = Learning::of(&learned);
-        let experienced = self.crew.played().flat_map(|played| &played.rollout);
+        let experienced = self.worker_pool.played().flat_map(|played| &played.rollout);
         let rollouts = Rollouts::of(
-            self.crew.played().flat_map(|played| &played.episodes),
+            self.worker_pool
+                .played()
+                .flat_map(|played| &played.episodes),
             experienced.flat_map(Experienced::levels),
             self.config.actions().outputs(),
-            self.crew.played().map(|played| played.spread),
+            self.worker_pool.played().map(|played| played.spread),
         );
-        let forked: u64 = self.crew.played().map(|played| played.forked).sum();
+        let forked: u64 = self.worker_pool.played().map(|played| played.forked).sum();
         let decisions = self.config.decisions_per_round() + forked;
         self.counters = Counters {
             rounds: before.rounds + 1,
@@ -387,7 +389,11 @@ impl Trainer {
             clock: Clock {
                 wall_s: round_s,
                 learner_s: learner_s.as_secs_f64(),
-                rollout_s: self.crew.played().map(|p| p.busy.as_secs_f64()).sum(),
+                rollout_s: self
+                    .worker_pool
+                    .played()
+                    .map(|p| p.busy.as_secs_f64())
+                    .sum(),
                 validation_s: busy,
                 threads: self.pool.current_num_threads()
                     + self.cluster.as_ref().map_or(0, Cluster::threads),
@@ -422,7 +428,7 @@ impl Trainer {
         }
         let actor = self.learner.actor_weights();
         let (learner, replay, batches) = (&mut self.learner, &mut self.replay, &mut self.batches);
-        let crew = &mut self.crew;
+        let worker_pool = &mut self.worker_pool;
 
         let learn = || match learner {
             Learner::Ppo(_) | Learner::Cma(_) => newest.unwrap_or_default(),
@@ -439,7 +445,7 @@ impl Trainer {
         };
         let collect = || {
             let actor = (!exploring || started).then_some(&actor);
-            crew.collect(config.worker_decisions(), actor)
+            worker_pool.collect(config.worker_decisions(), actor)
         };
         let validate = || -> Result<Validated, TrainError> {
             validation_due
@@ -450,10 +456,10 @@ impl Trainer {
             None => self
                 .pool
                 .install(|| rayon::join(learn, || rayon::join(collect, validate))),
-            Some(_) => beside(&self.pool, learn, collect, validate),
+            Some(_) => run_concurrently(&self.pool, learn, collect, validate),
         };
         collected?;
-        take_rollouts(&mut self.replay, &self.crew);
+        take_rollouts(&mut self.replay, &self.worker_pool);
         if exploring
             && self.counters.decisions + self.config.decisions_per_round()
                 >= self.config.rollout.learning_starts
@@ -483,11 +489,11 @@ impl Trainer {
             let [wanted, own] = [deviations[0], deviations[worker % count]];
             // If nothing is lost, nothing varies.
             let factor = match wanted > 0.0 && own > 0.0 {
-                true => single((wanted / own).clamp(1.0 / MOST_SCALE, MOST_SCALE)),
+                true => single((wanted / own).clamp(1.0 / MAX_SCALE, MAX_SCALE)),
                 false => 1.0,
             };
             self.replay.scale(worker, factor);
-            self.crew.scale(worker, factor);
+            self.worker_pool.scale(worker, factor);
         }
     }
 
@@ -569,7 +575,7 @@ impl Trainer {
         state.best = self.best;
         state.start = self.start.clone();
         (state.metrics_bytes, state.perf_bytes) = output.curves.sync()?;
-        state.workers = self.crew.states();
+        state.workers = self.worker_pool.states();
         // A missing folder is not created again.
         if !output.folder.is_there() {
             return Err(TrainError::io(output.folder.path())(
@@ -639,8 +645,8 @@ impl Trainer {
 }
 
 /// Stores the experience of all workers, in their order.
-fn take_rollouts(replay: &mut Experience, crew: &Crew) {
-    for (index, played) in crew.played().enumerate() {
+fn take_rollouts(replay: &mut Experience, worker_pool: &WorkerPool) {
+    for (index, played) in worker_pool.played().enumerate() {
         for experienced in &played.rollout {
             replay.take(index, experienced);
         }
@@ -662,7 +668,7 @@ fn is_untouched(counters: &Counters) -> bool {
 }
 
 /// Runs the learner on the pool, while separate threads wait for messages from hosts.
-fn beside<L: Send, C: Send, V: Send>(
+fn run_concurrently<L: Send, C: Send, V: Send>(
     pool: &ThreadPool,
     learn: impl FnOnce() -> L + Send,
     collect: impl FnOnce() -> C + Send,

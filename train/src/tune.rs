@@ -33,10 +33,10 @@ use space::Space;
 pub use space::Edge;
 
 /// Least number of simulations of a search.
-pub const LEAST_SIMULATIONS: u64 = 100;
+pub const MIN_SIMULATIONS: u64 = 100;
 
 /// Largest number of policies, in addition to the default, from which a search starts.
-const MOST_STARTS: usize = 4;
+const MAX_STARTS: usize = 4;
 
 /// Bootstrap resamples of an interval.
 const RESAMPLES: usize = 1_000;
@@ -56,7 +56,7 @@ pub struct TuneConfig {
     pub metric: Metric,
     /// Seed of the traces and of the search.
     pub seed: u64,
-    /// Simulations to spend, at least [`LEAST_SIMULATIONS`], including those of DT (α = 1).
+    /// Simulations to spend, at least [`MIN_SIMULATIONS`], including those of DT (α = 1).
     pub simulations: u64,
     /// Validation traces that choose the result, at least 1; fewer where they would take more than
     /// a third of the simulations.
@@ -95,7 +95,7 @@ pub fn default_simulations() -> u64 {
     training.start.from = Start::Rule;
     training.budget.steps = Some(150_000);
     let simulations = training.simulations().unwrap_or_default();
-    simulations.max(LEAST_SIMULATIONS)
+    simulations.max(MIN_SIMULATIONS)
 }
 
 /// A candidate of the comparison at the end.
@@ -186,17 +186,17 @@ pub fn tune(
     fits(&config.policy, &config.scenario)?;
     let given = config.given(&space);
     let mut rng = stream(config.seed, "parameter search", 0);
-    let mut course = Course {
+    let mut schedule = TraceSchedule {
         config,
         cluster,
         next: 0,
         simulations: 0,
     };
     let finalists = search(&space, &plan, &given, &mut rng, &mut |policies| {
-        let costs = course.costs(policies, plan.traces)?;
+        let costs = schedule.costs(policies, plan.traces)?;
         if let Some((best, cost)) = lowest(policies, &costs) {
             on_progress(Progress {
-                done: course.simulations,
+                done: schedule.simulations,
                 budget: config.simulations,
                 best,
                 ratio_to_dt: cost,
@@ -204,7 +204,7 @@ pub fn tune(
         }
         Ok::<_, TrainError>(costs)
     })?;
-    let mut tried = course.compare(&finalists, plan.validation)?;
+    let mut tried = schedule.compare(&finalists, plan.validation)?;
     let start = tried[0].clone();
     // The sort is stable: of equals the default comes first.
     tried.sort_by(|a, b| a.ratio_to_dt.total_cmp(&b.ratio_to_dt));
@@ -216,7 +216,7 @@ pub fn tune(
         tried,
         not_tuned: space.fixed().to_vec(),
         edges: edges.unwrap_or_default(),
-        simulations: course.simulations,
+        simulations: schedule.simulations,
         budget: config.simulations,
         wall_s: started.elapsed().as_secs_f64(),
     })
@@ -230,7 +230,7 @@ fn lowest<'a>(policies: &'a [PolicySpec], costs: &[f64]) -> Option<(&'a PolicySp
 impl TuneConfig {
     fn check(&self) -> Result<(), TrainError> {
         let least = [
-            ("simulations", self.simulations, LEAST_SIMULATIONS),
+            ("simulations", self.simulations, MIN_SIMULATIONS),
             ("traces", self.traces, 1),
         ];
         match least.into_iter().find(|(_, value, least)| value < least) {
@@ -250,7 +250,7 @@ impl TuneConfig {
             // Parameters that are not searched have to be the same.
             let same = Space::new(policy, &self.scenario).default() == policies[0];
             let usable = same && fits(policy, &self.scenario).is_ok();
-            if usable && !given.contains(policy) && given.len() <= MOST_STARTS {
+            if usable && !given.contains(policy) && given.len() <= MAX_STARTS {
                 given.push(policy.clone());
             }
         }
@@ -259,7 +259,7 @@ impl TuneConfig {
 }
 
 /// The traces of a search, one set after the other.
-struct Course<'a> {
+struct TraceSchedule<'a> {
     config: &'a TuneConfig,
     cluster: Option<&'a Cluster>,
     /// The next training trace.
@@ -267,7 +267,7 @@ struct Course<'a> {
     simulations: u64,
 }
 
-impl Course<'_> {
+impl TraceSchedule<'_> {
     fn traces(
         &mut self,
         split: Split,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::TrainError;
 use crate::remote::Cluster;
-use crate::simulations::{Decider, Known, Measured, Ready, Setting, TraceRef};
+use crate::simulations::{Decider, Measured, PreparedTrace, RunnablePolicy, Setting, TraceRef};
 
 /// Bootstrap resamples of an interval in the log. Published intervals come from an evaluation.
 const RESAMPLES: usize = 1_000;
@@ -54,9 +54,9 @@ pub(crate) struct ValidationSet {
 /// The place of the simulations.
 enum Ground {
     /// On the current pool, on these traces.
-    Here(Vec<Known>),
+    Local(Vec<PreparedTrace>),
     /// On the hosts of a cluster.
-    Afar(Cluster),
+    Remote(Cluster),
 }
 
 /// A validation with its inputs.
@@ -89,10 +89,10 @@ impl ValidationSet {
         });
         let traces: Vec<TraceRef> = traces.collect();
         let ground = match cluster {
-            Some(cluster) => Ground::Afar(cluster.clone()),
+            Some(cluster) => Ground::Remote(cluster.clone()),
             None => {
                 let known = traces.par_iter().map(|&at| setting.know(at));
-                Ground::Here(known.collect::<Result<_, SimError>>()?)
+                Ground::Local(known.collect::<Result<_, SimError>>()?)
             }
         };
         let mut set = Self {
@@ -166,8 +166,8 @@ impl ValidationSet {
     /// all threads together. The samples depend neither on the number of threads nor on where they come from.
     fn measure(&self, deciders: &[Decider]) -> Result<(Vec<Vec<Sample>>, Duration), TrainError> {
         let measured = match &self.ground {
-            Ground::Here(traces) => self.measure_here(traces, deciders)?,
-            Ground::Afar(cluster) => cluster.measure(&self.setting, &self.traces, deciders)?,
+            Ground::Local(traces) => self.measure_local(traces, deciders)?,
+            Ground::Remote(cluster) => cluster.measure(&self.setting, &self.traces, deciders)?,
         };
         let busy = measured.iter().map(|measured| measured.busy).sum();
         let samples = measured
@@ -177,12 +177,12 @@ impl ValidationSet {
         Ok((samples, busy))
     }
 
-    fn measure_here(
+    fn measure_local(
         &self,
-        traces: &[Known],
+        traces: &[PreparedTrace],
         deciders: &[Decider],
     ) -> Result<Vec<Measured>, SimError> {
-        let ready: Vec<Ready> = deciders.iter().map(Decider::ready).collect();
+        let ready: Vec<RunnablePolicy> = deciders.iter().map(Decider::ready).collect();
         (0..deciders.len() * traces.len())
             .into_par_iter()
             .map(|number| {

@@ -15,7 +15,7 @@ pub const SHIFTED: usize = 8;
 pub const PAIR_ROWS: usize = 2 * SHIFTED;
 
 /// Pairs from which on batches have some.
-const LEAST_PAIRS: u64 = 64;
+const MIN_PAIRS: u64 = 64;
 
 /// Two forks of one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -165,7 +165,7 @@ impl Pairs {
     ) {
         batch.pairs = 0;
         batch.fields().into_iter().for_each(Vec::clear);
-        if self.held() < LEAST_PAIRS.min(self.slots as u64).max(1) {
+        if self.held() < MIN_PAIRS.min(self.slots as u64).max(1) {
             return;
         }
         let lengths = parts(self.sizes);

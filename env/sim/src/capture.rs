@@ -9,7 +9,7 @@ mod pcap;
 mod recorder;
 
 pub use addresses::{
-    FIRST_PORT, LISTEN, MOST_SENDS, address, hardware_address, host_of, source_port,
+    FIRST_PORT, LISTEN, MAX_SENDS, address, hardware_address, host_of, source_port,
 };
 pub use pcap::PcapWriter;
 pub use recorder::SwitchCapture;

@@ -15,7 +15,7 @@ pub(crate) const HOST_PRIORITY: i32 = 10;
 pub(crate) const SWITCH_PRIORITY: i32 = 20;
 
 /// Precedence among programs without real-time priority, if only that is permitted.
-const LEAST_NICE: i32 = -20;
+const MIN_NICE: i32 = -20;
 
 /// Returns the time of the monotonic clock, nanoseconds.
 pub(crate) fn monotonic_ns() -> u64 {
@@ -79,7 +79,7 @@ pub(crate) fn settle(processors: &[usize], priority: i32) -> bool {
     let preferred = raw::run_in_real_time(priority).is_ok();
     if !preferred {
         // Uses the next best setting.
-        let _ = setpriority_process(None, LEAST_NICE);
+        let _ = setpriority_process(None, MIN_NICE);
     }
     pinned && preferred
 }

@@ -1,6 +1,6 @@
 //! Assignment of flows to hosts: senders, receivers and addresses.
 
-use bufgym_sim::capture::{FIRST_PORT, MOST_SENDS, source_port};
+use bufgym_sim::capture::{FIRST_PORT, MAX_SENDS, source_port};
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::{Scenario, TransportKind};
 use bufgym_sim::traffic::{FlowSpec, Trace};
@@ -10,7 +10,7 @@ use crate::TestbedError;
 use crate::message::{HostPlan, Receiving, Sending, Stack};
 
 /// Largest number of hosts.
-const MOST_HOSTS: u32 = 64;
+const MAX_HOSTS: u32 = 64;
 /// Supported rates, bit/s.
 const RATES: std::ops::RangeInclusive<u64> = 1_000_000..=1_000_000_000;
 /// Size of the largest IP packet of Ethernet without jumbo frames.
@@ -71,7 +71,7 @@ impl Plan {
             let ports: &mut Vec<u32> = &mut by_port[from];
             let Some(port) = source_port(ports.len()) else {
                 return Err(TestbedError::Input(format!(
-                    "host {from} sends more than {MOST_SENDS} flows, which each need a port; use a \
+                    "host {from} sends more than {MAX_SENDS} flows, which each need a port; use a \
                      shorter trace"
                 )));
             };
@@ -108,9 +108,9 @@ impl Plan {
 fn check(scenario: &Scenario, trace: &Trace) -> Result<(), TestbedError> {
     let problem = if trace.flows.is_empty() {
         "the trace has no flows; needs at least one".to_owned()
-    } else if scenario.network.ports > MOST_HOSTS {
+    } else if scenario.network.ports > MAX_HOSTS {
         format!(
-            "ports = {}: a host each; must be at most {MOST_HOSTS}",
+            "ports = {}: a host each; must be at most {MAX_HOSTS}",
             scenario.network.ports
         )
     } else if !RATES.contains(&scenario.network.rate_bps) {

@@ -7,7 +7,7 @@ pub(crate) use options::OPTIONS;
 use std::time::Instant;
 
 use bufgym_eval::data::ScenarioFacts;
-use bufgym_eval::parts::Parts;
+use bufgym_eval::result_cache::ResultCache;
 use bufgym_sim::scenario::Scenario;
 use bufgym_util::input::excerpt;
 
@@ -189,7 +189,7 @@ impl Paper {
     pub fn make(
         &self,
         config: &FabricConfig,
-        parts: Option<&Parts>,
+        parts: Option<&ResultCache>,
         work: &Work<'_>,
     ) -> Result<Report, PapersError> {
         let start = Instant::now();
@@ -287,7 +287,7 @@ impl Paper {
         &self,
         config: &FabricConfig,
         plans: &[FigurePlan],
-        parts: Option<&Parts>,
+        parts: Option<&ResultCache>,
         work: &Work,
     ) -> Result<Grid, PapersError> {
         let mut plan = Plan::new(self.common(config, false));
@@ -302,7 +302,7 @@ impl Paper {
     fn best_static(
         &self,
         config: &FabricConfig,
-        parts: Option<&Parts>,
+        parts: Option<&ResultCache>,
         work: &Work,
     ) -> Result<&'static str, PapersError> {
         let mut plan = Plan::new(self.common(config, true));
@@ -340,7 +340,7 @@ impl Paper {
         config: &FabricConfig,
         plan: &FigurePlan,
         grid: &Grid,
-        parts: Option<&Parts>,
+        parts: Option<&ResultCache>,
         work: &Work,
     ) -> Result<Vec<Claim>, PapersError> {
         let mut claims = (plan.claims)(&plan.sweep.measured(grid));

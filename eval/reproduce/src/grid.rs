@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use bufgym_eval::Entrant;
 use bufgym_eval::batch::{self, Batch, Executor, Quantity, Running, Simulation};
 use bufgym_eval::evaluate::NumberedTrace;
-use bufgym_eval::parts::Parts;
+use bufgym_eval::result_cache::ResultCache;
 use bufgym_models::ActorWeights;
 use bufgym_models::checkpoint::Manifest;
 use bufgym_models::files::sha256;
@@ -192,7 +192,7 @@ impl Plan {
     ///
     /// # Errors
     /// Fails if a simulation fails or its result cannot be stored.
-    pub fn run(self, parts: Option<&Parts>, work: &Work) -> Result<Grid, PapersError> {
+    pub fn run(self, parts: Option<&ResultCache>, work: &Work) -> Result<Grid, PapersError> {
         let points = self.points();
         work.plan(points.len());
         let measured = match work.executor() {
@@ -222,11 +222,11 @@ struct Point<'a> {
 }
 
 impl Point<'_> {
-    fn kept(&self, parts: Option<&Parts>) -> Option<Measured> {
+    fn kept(&self, parts: Option<&ResultCache>) -> Option<Measured> {
         parts.and_then(|parts| parts.load(&self.fingerprint))
     }
 
-    fn keep(&self, parts: Option<&Parts>, measured: &Measured) -> Result<(), PapersError> {
+    fn keep(&self, parts: Option<&ResultCache>, measured: &Measured) -> Result<(), PapersError> {
         let Some(parts) = parts else { return Ok(()) };
         let kept = parts.keep(&self.fingerprint, measured);
         kept.map_err(|source| PapersError::Keep {
@@ -280,7 +280,7 @@ impl Plan {
                 planned,
                 number,
                 seed,
-                fingerprint: Parts::fingerprint(&of, &common.revision),
+                fingerprint: ResultCache::fingerprint(&of, &common.revision),
             }
         };
         let all = self.work.iter();
@@ -293,7 +293,7 @@ impl Plan {
     fn made_locally(
         &self,
         points: &[Point<'_>],
-        parts: Option<&Parts>,
+        parts: Option<&ResultCache>,
         work: &Work,
     ) -> Result<Vec<Measured>, PapersError> {
         let forests = self.common.forests.as_ref();
@@ -317,7 +317,7 @@ impl Plan {
         &self,
         executor: &dyn Executor,
         points: &[Point<'_>],
-        parts: Option<&Parts>,
+        parts: Option<&ResultCache>,
         work: &Work,
     ) -> Result<Vec<Measured>, PapersError> {
         let mut found: Vec<Option<Measured>> = points.iter().map(|p| p.kept(parts)).collect();

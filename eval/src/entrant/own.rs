@@ -7,11 +7,13 @@ use bufgym_env::control::Controller;
 
 /// Makes a controller for every run; all runs may be in progress at the same time.
 #[derive(Clone)]
-pub(super) struct Own(Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>);
+pub(super) struct CustomController(Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>);
 
-impl Own {
-    pub(super) fn new(make: impl Fn() -> Box<dyn Controller> + Send + Sync + 'static) -> Own {
-        Own(Arc::new(make))
+impl CustomController {
+    pub(super) fn new(
+        make: impl Fn() -> Box<dyn Controller> + Send + Sync + 'static,
+    ) -> CustomController {
+        CustomController(Arc::new(make))
     }
 
     /// Returns a fresh controller for one run.
@@ -20,9 +22,9 @@ impl Own {
     }
 }
 
-impl fmt::Debug for Own {
+impl fmt::Debug for CustomController {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Own")
+        f.write_str("CustomController")
     }
 }
 

@@ -7,7 +7,7 @@ use crate::format;
 use crate::stats::Interval;
 
 /// The least gain over the best single rule that counts, as a share of its mean FCT.
-pub(crate) const LEAST_GAIN: f64 = 0.01;
+pub(crate) const MIN_GAIN: f64 = 0.01;
 
 /// The verdict on whether a gain over the best single rule is possible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,9 +61,9 @@ impl Verdict {
     }
 }
 
-/// Returns true if a ratio is below 1 significantly and by more than [`LEAST_GAIN`].
+/// Returns true if a ratio is below 1 significantly and by more than [`MIN_GAIN`].
 fn is_worth(ratio: Interval) -> bool {
-    ratio.is_below_one() && ratio.mean < 1.0 - LEAST_GAIN
+    ratio.is_below_one() && ratio.mean < 1.0 - MIN_GAIN
 }
 
 fn rule_sentence(rule: &str, ratio: Option<Interval>) -> String {

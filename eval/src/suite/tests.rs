@@ -170,7 +170,7 @@ fn a_small_suite_runs() {
     let note =
         |title: &str, simulations| parts.lock().unwrap().push((title.to_owned(), simulations));
     let folder = tempfile::tempdir().unwrap();
-    let kept = Parts::new(folder.path().join("kept"));
+    let kept = ResultCache::new(folder.path().join("kept"));
     let suite = run(&config, Some(&kept), &note, &|_| {}).unwrap();
     let expected = [("ndt-16x1g".to_owned(), 4), ("small buffer".to_owned(), 12)];
     assert_eq!(*parts.lock().unwrap(), expected);

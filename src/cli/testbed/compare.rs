@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use bufgym::eval::agreement::{Agreement, Pairs};
-use bufgym::eval::suite::Parts;
+use bufgym::eval::suite::ResultCache;
 use bufgym::eval::{Entrant, stats};
 use bufgym::sim::network::Summary;
 use bufgym::sim::scenario::Scenario;
@@ -204,7 +204,7 @@ struct Session<'a> {
     args: &'a CompareArgs,
     scenario: &'a Scenario,
     /// Finished runs, so that an interrupted comparison can resume.
-    parts: Option<&'a Parts>,
+    parts: Option<&'a ResultCache>,
     stop: &'a Stop,
     common: &'a Common,
 }
@@ -271,7 +271,7 @@ impl Session<'_> {
         let of = format!(
             "compare\n{scenario}\n{policy:?}\n{seed} {repeat}\n{congestion:?} {limit_s:?}\n{machine}"
         );
-        Parts::fingerprint(&of, env!("BUFGYM_REVISION"))
+        ResultCache::fingerprint(&of, env!("BUFGYM_REVISION"))
     }
 }
 

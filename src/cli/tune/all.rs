@@ -11,7 +11,7 @@ use bufgym::sim::switch::{PolicyParseError, PolicySpec};
 use bufgym::sim::traffic::TraceError;
 use bufgym::train::TrainError;
 use bufgym::train::remote::RemoteError;
-use bufgym::train::tune::{LEAST_SIMULATIONS, TuneConfig, default_simulations, tune};
+use bufgym::train::tune::{MIN_SIMULATIONS, TuneConfig, default_simulations, tune};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ impl AllArgs {
     fn stages(&self) -> Vec<Stage> {
         let all = self.search.simulations();
         let share = all / SCREENING_SHARE;
-        if self.best.is_none() || share < LEAST_SIMULATIONS {
+        if self.best.is_none() || share < MIN_SIMULATIONS {
             return vec![Stage {
                 simulations: all,
                 budget: all,

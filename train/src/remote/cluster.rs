@@ -413,7 +413,7 @@ impl Answer {
             Answer::Measured(measured) => Some(measured.len()),
             Answer::Taught(taught) => Some(taught.len()),
             Answer::Simulated(results) => Some(results.len()),
-            Answer::Played(parts) => Some(parts.len()),
+            Answer::RolloutResult(parts) => Some(parts.len()),
             Answer::Unfit(_) | Answer::Failed(_) | Answer::Refused(_) => None,
         }
     }
@@ -568,20 +568,20 @@ impl Cluster {
         &self,
         setting: &Setting,
         traces: &[TraceRef],
-        pupil: &Decider,
+        student: &Decider,
         teacher: &LinearRule,
     ) -> Result<Vec<Vec<Examples>>, RemoteError> {
         let all = traces.to_vec();
-        let lesson = Teach {
+        let dagger_round = Teach {
             setting: setting.clone(),
-            pupil: pupil.clone(),
+            student: student.clone(),
             teacher: Decider::linear(teacher.clone()),
             traces: Vec::new(),
         };
         let ask = move |pieces: &[usize]| {
             Request::Teach(Teach {
                 traces: pieces.iter().map(|&piece| all[piece]).collect(),
-                ..lesson.clone()
+                ..dagger_round.clone()
             })
         };
         self.gather(traces.len(), ask, |answer| match answer {

@@ -18,11 +18,11 @@ use super::identity::Identity;
 use super::message::{Answer, Measure, Origin, Part, Play, Request, Teach};
 use crate::TrainConfig;
 use crate::rollout::Worker;
-use crate::simulations::{Decider, Known, Ready, Setting, TraceRef};
-use crate::start::lesson_on;
+use crate::simulations::{Decider, PreparedTrace, RunnablePolicy, Setting, TraceRef};
+use crate::start::dagger_round_on;
 
 /// Limit on the flows of the traces that are kept: some 256 MiB.
-const MOST_FLOWS: usize = 4 << 20;
+const MAX_FLOWS: usize = 4 << 20;
 
 /// Plays rollout workers and runs simulations for a [`Cluster`](super::Cluster).
 pub struct Host {
@@ -45,7 +45,7 @@ struct Players {
 /// Traces of a setting; the oldest are removed first.
 struct Traces {
     setting: Setting,
-    known: BTreeMap<TraceRef, Arc<Known>>,
+    known: BTreeMap<TraceRef, Arc<PreparedTrace>>,
     order: VecDeque<TraceRef>,
     flows: usize,
 }
@@ -149,7 +149,7 @@ impl Host {
             players.held.insert(part.worker, (play.round + 1, worker));
             parts.push(part);
         }
-        Ok(Answer::Played(parts))
+        Ok(Answer::RolloutResult(parts))
     }
 
     fn measure(&mut self, measure: Measure) -> Result<Answer, Trouble> {
@@ -168,11 +168,11 @@ impl Host {
             ));
         }
         let traces = Traces::of(&mut self.traces, setting);
-        let ready: Vec<Ready> = deciders.iter().map(Decider::ready).collect();
+        let ready: Vec<RunnablePolicy> = deciders.iter().map(Decider::ready).collect();
         let measured = self.pool.install(|| {
             let known = traces.know(runs.iter().map(|(_, at)| *at))?;
             let pairs = runs.par_iter().zip(&known);
-            let run = |((decider, _), known): (&(usize, TraceRef), &Arc<Known>)| {
+            let run = |((decider, _), known): (&(usize, TraceRef), &Arc<PreparedTrace>)| {
                 traces.setting.measure(&ready[*decider], known)
             };
             pairs.map(run).collect::<Result<_, SimError>>()
@@ -188,23 +188,23 @@ impl Host {
     fn teach(&self, teach: Teach) -> Result<Answer, Trouble> {
         let Teach {
             setting,
-            pupil,
+            student,
             teacher,
             traces,
         } = teach;
         let scenarios = setting.scenarios.len();
         let (Decider::Linear(teacher), false) = (
             teacher,
-            matches!(pupil, Decider::Rule(_)) || traces.iter().any(|at| at.scenario >= scenarios),
+            matches!(student, Decider::Rule(_)) || traces.iter().any(|at| at.scenario >= scenarios),
         ) else {
             return Err(Trouble::Refused(
                 "teacher, student or trace is missing".to_owned(),
             ));
         };
-        let pupil = pupil.ready();
+        let student = student.ready();
         let taught = self.pool.install(|| {
             let traces = traces.par_iter();
-            let taught = traces.map(|&at| lesson_on(&setting, at, &pupil, &teacher));
+            let taught = traces.map(|&at| dagger_round_on(&setting, at, &student, &teacher));
             taught.collect::<Result<_, SimError>>()
         })?;
         Ok(Answer::Taught(taught))
@@ -274,7 +274,7 @@ impl Traces {
     fn know(
         &mut self,
         wanted: impl Iterator<Item = TraceRef>,
-    ) -> Result<Vec<Arc<Known>>, SimError> {
+    ) -> Result<Vec<Arc<PreparedTrace>>, SimError> {
         let wanted: Vec<TraceRef> = wanted.collect();
         let mut missing = wanted.clone();
         missing.retain(|at| !self.known.contains_key(at));
@@ -282,7 +282,7 @@ impl Traces {
         missing.dedup();
         let setting = &self.setting;
         let found = missing.into_par_iter().map(|at| setting.know(at));
-        let found: Vec<Known> = found.collect::<Result<_, SimError>>()?;
+        let found: Vec<PreparedTrace> = found.collect::<Result<_, SimError>>()?;
         for known in found {
             self.flows += known.trace.flows.len();
             self.order.push_back(known.at);
@@ -297,7 +297,7 @@ impl Traces {
     }
 
     fn forget(&mut self) {
-        while self.flows > MOST_FLOWS
+        while self.flows > MAX_FLOWS
             && let Some(oldest) = self.order.pop_front()
         {
             let known = self.known.remove(&oldest);

@@ -5,7 +5,7 @@ use bufgym_eval::batch::Batch;
 use bufgym_eval::portable::PortableNetwork;
 use serde::{Deserialize, Serialize};
 
-use crate::rollout::{Played, WorkerState};
+use crate::rollout::{RolloutResult, WorkerState};
 use crate::simulations::{Decider, Measured, Setting, TraceRef};
 
 /// Introduction of a host.
@@ -66,7 +66,7 @@ pub(super) struct Measure {
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Teach {
     pub(super) setting: Setting,
-    pub(super) pupil: Decider,
+    pub(super) student: Decider,
     /// A linear rule.
     pub(super) teacher: Decider,
     pub(super) traces: Vec<TraceRef>,
@@ -76,7 +76,7 @@ pub(super) struct Teach {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
     /// Rollouts, in the order of the workers.
-    Played(Vec<Part>),
+    RolloutResult(Vec<Part>),
     /// Measurements, in the order of the runs.
     Measured(Vec<Measured>),
     /// Examples, in the order of the traces, each by number of ports.
@@ -95,6 +95,6 @@ pub(super) enum Answer {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Part {
     pub(super) worker: usize,
-    pub(super) played: Played,
+    pub(super) played: RolloutResult,
     pub(super) state: WorkerState,
 }

@@ -18,7 +18,7 @@ pub(super) const FINALISTS: usize = 8;
 const FINAL_SHARE: u64 = 3;
 
 /// Most traces of a generation.
-const MOST_TRACES: u64 = 16;
+const MAX_TRACES: u64 = 16;
 
 /// Generations that a search should have at least, as far as it is possible.
 const WANTED_GENERATIONS: u64 = 12;
@@ -52,7 +52,7 @@ impl Plan {
         let row = candidates as u64 + 1;
         let validation = validation_traces(simulations, most);
         let left = simulations.saturating_sub(validation * (FINALISTS as u64 + 1));
-        let traces = (left / (WANTED_GENERATIONS * row)).clamp(2, MOST_TRACES);
+        let traces = (left / (WANTED_GENERATIONS * row)).clamp(2, MAX_TRACES);
         let wanted = space.combinations().len() + 2 * dimensions + 8;
         let affordable = usize::try_from(left / (4 * traces)).unwrap_or(usize::MAX);
         let screened = wanted.min(affordable).max(2);

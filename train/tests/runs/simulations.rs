@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bufgym_eval::evaluate::{EvalConfig, EvalError, evaluate};
-use bufgym_eval::suite::Parts;
+use bufgym_eval::suite::ResultCache;
 use bufgym_eval::{Entrant, Evaluation};
 use bufgym_models::checkpoint::Manifest;
 use bufgym_models::{ActorWeights, FastActor};
@@ -216,7 +216,7 @@ fn figures_of_networks_are_the_same_files_and_what_came_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let config = network();
     let here = credence::PAPER.make(&config, None, &Work::new(&|_| {}));
-    let parts = Parts::new(folder.path().join("kept"));
+    let parts = ResultCache::new(folder.path().join("kept"));
 
     // All hosts are lost after three answers.
     let cluster = Cluster::new(BUILD);

@@ -7,7 +7,7 @@ pub const LISTEN: u16 = 5_001;
 /// Port of the first flow that a host sends; the next ones follow.
 pub const FIRST_PORT: u16 = 10_000;
 /// Maximum number of flows that a host can send: each needs a port.
-pub const MOST_SENDS: usize = 50_000;
+pub const MAX_SENDS: usize = 50_000;
 
 /// Returns the address of a host: 10.0.0.1 for the first one.
 pub fn address(host: u32) -> Ipv4Addr {
@@ -34,7 +34,7 @@ pub fn hardware_address(host: u32) -> [u8; 6] {
 /// `None` if the host has used up its ports.
 pub fn source_port(place: usize) -> Option<u16> {
     let place = u16::try_from(place).ok()?;
-    (usize::from(place) < MOST_SENDS).then(|| FIRST_PORT + place)
+    (usize::from(place) < MAX_SENDS).then(|| FIRST_PORT + place)
 }
 
 #[cfg(test)]
@@ -57,8 +57,8 @@ mod tests {
     #[test]
     fn flows_have_ports_of_their_own_until_these_are_used_up() {
         assert_eq!(source_port(0), Some(10_000));
-        assert_eq!(source_port(MOST_SENDS - 1), Some(59_999));
-        assert_eq!(source_port(MOST_SENDS), None);
+        assert_eq!(source_port(MAX_SENDS - 1), Some(59_999));
+        assert_eq!(source_port(MAX_SENDS), None);
         assert_eq!(source_port(1 << 20), None);
     }
 }

@@ -18,9 +18,9 @@ const TTL: u8 = 64;
 /// Receive windows are counted in units of 2^7 bytes (RFC 7323 §2), as Linux does with its usual buffers.
 const WINDOW_SHIFT: u8 = 7;
 /// Maximum payload of an IPv4 packet with the longest headers, bytes.
-pub(super) const MOST_PAYLOAD: u32 = 65_535 - 60 - 20;
+pub(super) const MAX_PAYLOAD: u32 = 65_535 - 60 - 20;
 /// Payload of all frames: zeros, because nothing reads it.
-static PAYLOAD: [u8; MOST_PAYLOAD as usize] = [0; MOST_PAYLOAD as usize];
+static PAYLOAD: [u8; MAX_PAYLOAD as usize] = [0; MAX_PAYLOAD as usize];
 
 /// Properties that all frames of a run share.
 #[derive(Clone, Debug)]

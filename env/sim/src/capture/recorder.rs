@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use super::addresses::{MOST_SENDS, source_port};
-use super::frame::{Extra, MOST_PAYLOAD, Style};
+use super::addresses::{MAX_SENDS, source_port};
+use super::frame::{Extra, MAX_PAYLOAD, Style};
 use super::pcap::PcapWriter;
 use crate::engine::packet::PacketDirection;
 use crate::host::{Crossing, HostObserver, SegmentKind};
@@ -63,7 +63,7 @@ impl<'a> SwitchCapture<'a> {
             *place += 1;
             let port = source_port(*place - 1).ok_or_else(|| {
                 SimError::Network(format!(
-                    "host {} sends more than {MOST_SENDS} flows, which each need a port in a capture; use a \
+                    "host {} sends more than {MAX_SENDS} flows, which each need a port in a capture; use a \
                      shorter trace",
                     flow.src
                 ))
@@ -114,9 +114,9 @@ impl<'a> SwitchCapture<'a> {
 fn check(scenario: &Scenario) -> Result<(), SimError> {
     let problem = if scenario.has_rdma() || scenario.has_lossless() {
         "a capture is of TCP over Ethernet; this scenario has RDMA or lossless packets".to_owned()
-    } else if scenario.packets.mss > MOST_PAYLOAD {
+    } else if scenario.packets.mss > MAX_PAYLOAD {
         format!(
-            "mss = {}: a packet of IPv4 has room for {MOST_PAYLOAD} bytes; a capture needs at most that",
+            "mss = {}: a packet of IPv4 has room for {MAX_PAYLOAD} bytes; a capture needs at most that",
             scenario.packets.mss
         )
     } else {

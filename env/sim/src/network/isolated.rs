@@ -22,7 +22,7 @@ const UNMARKED: u64 = 1_000_000_000_000;
 const NO_TIMEOUT_US: u64 = 100_000_000;
 
 /// Maximum number of spines in the simulated network.
-const MOST_SPINES: u64 = 4_096;
+const MAX_SPINES: u64 = 4_096;
 
 /// Completion times of isolated flows, by size.
 ///
@@ -155,7 +155,7 @@ impl IsolatedFlow {
         let (host, fabric) = (self.scenario.rate(), self.scenario.fabric_rate());
         // One more, as packets can grow by telemetry.
         let needed = 2 * host.0.div_ceil(fabric.0) + 2;
-        let links = self.scenario.uplinks().min(needed).min(MOST_SPINES);
+        let links = self.scenario.uplinks().min(needed).min(MAX_SPINES);
         u32::try_from(links).unwrap_or(u32::MAX)
     }
 

@@ -88,7 +88,7 @@ const RESPONSE_IN_NS3: u64 = 3_860;
 
 /// Largest number of bytes on a port's line that headroom may stand for. Packets are counted in 16
 /// bits, and a terabit per second over 100 ms is 12.5 GB.
-const MOST_HEADROOM: u64 = 100_000_000_000;
+const MAX_HEADROOM: u64 = 100_000_000_000;
 
 /// Most SACK blocks of an acknowledgement: the number that fits next to a time stamp (RFC 2018 §3).
 pub(crate) const MAX_SACK_BLOCKS: usize = 3;
@@ -243,7 +243,7 @@ impl Scenario {
             "headroom_bytes",
             self.lossless.headroom_bytes,
             0,
-            MOST_HEADROOM,
+            MAX_HEADROOM,
         )?;
         let priorities = u64::from(self.lossless.headroom_priorities);
         check.within("headroom_priorities", priorities, 0, 8)?;

@@ -101,7 +101,7 @@ fn a_paper_is_made_at_a_tiny_scale_the_same_on_any_number_of_threads() {
 #[test]
 fn a_stopped_paper_goes_on_from_its_parts() {
     let folder = tempfile::tempdir().unwrap();
-    let parts = Parts::new(folder.path().join("parts"));
+    let parts = ResultCache::new(folder.path().join("parts"));
     let config = tiny(&["10"]);
     let first = credence::PAPER
         .make(&config, Some(&parts), &Work::new(&|_| {}))

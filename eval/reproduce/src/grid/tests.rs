@@ -113,7 +113,7 @@ fn the_same_on_any_number_of_threads() {
 #[test]
 fn a_stopped_run_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
-    let parts = Parts::new(folder.path().join("kept"));
+    let parts = ResultCache::new(folder.path().join("kept"));
     let (first, cells) = plan(common());
     let whole = first.run(Some(&parts), &Work::new(&|_| {})).unwrap();
     let files = || std::fs::read_dir(parts.folder()).unwrap().count();

@@ -102,7 +102,7 @@ pub struct PieConfig {
 }
 
 /// Probability from which packets are dropped even if they can be marked (MARK_ECNTH).
-const MOST_MARKED: f64 = 0.1;
+const MAX_MARKED: f64 = 0.1;
 
 /// State of one queue.
 #[derive(Clone, Copy, Debug)]
@@ -219,7 +219,7 @@ impl Discipline for Pie {
         let spared = state.burst_left > Duration::ZERO || state.is_harmless(config, packet.length);
         let advice = if spared || rng::uniform(random) >= state.probability {
             Advice::Pass
-        } else if config.marks && packet.markable && state.probability <= MOST_MARKED {
+        } else if config.marks && packet.markable && state.probability <= MAX_MARKED {
             Advice::Mark
         } else {
             Advice::Drop

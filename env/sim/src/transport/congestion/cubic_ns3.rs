@@ -17,8 +17,8 @@ const LOW_WINDOW: u32 = 16;
 /// Longest gap between two acknowledgements of one packet train.
 const TRAIN_GAP: Duration = Duration::from_ms(2);
 /// Bounds of the delay increase that ends slow start.
-const LEAST_GROWTH: Duration = Duration::from_ms(4);
-const MOST_GROWTH: Duration = Duration::from_ms(1_000);
+const MIN_GROWTH: Duration = Duration::from_ms(4);
+const MAX_GROWTH: Duration = Duration::from_ms(1_000);
 const DELAY_SAMPLES: u32 = 8;
 
 /// CUBIC of ns-3. Windows are in segments. Fields are named as in ns-3: `last_max` is RFC 9438's `W_max`.
@@ -67,7 +67,7 @@ impl Train {
             self.delay = Some(self.delay.map_or(delay, |least| least.min(delay)));
             self.samples += 1;
         } else if let Some(least) = self.delay {
-            let growth = delay_min.clamp(LEAST_GROWTH, MOST_GROWTH);
+            let growth = delay_min.clamp(MIN_GROWTH, MAX_GROWTH);
             self.found |= least > delay_min + growth;
         }
         self.found

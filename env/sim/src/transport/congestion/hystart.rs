@@ -6,8 +6,8 @@ use crate::units::Duration;
 /// Number of samples that a round needs before its delay is compared (RFC 9406 §4.3, N_RTT_SAMPLE).
 const SAMPLES: u32 = 8;
 /// Bounds of the delay increase that ends slow start (MIN_RTT_THRESH, MAX_RTT_THRESH).
-const LEAST_GROWTH: Duration = Duration::from_ms(4);
-const MOST_GROWTH: Duration = Duration::from_ms(16);
+const MIN_GROWTH: Duration = Duration::from_ms(4);
+const MAX_GROWTH: Duration = Duration::from_ms(16);
 /// The delay increase is the last round's delay divided by this (MIN_RTT_DIVISOR).
 const GROWTH_DIVISOR: u64 = 8;
 /// Number of rounds of conservative slow start before congestion avoidance (CSS_ROUNDS).
@@ -79,7 +79,7 @@ impl HyStart {
         match self.conservative {
             Some((baseline, _)) if self.this_round < baseline => self.conservative = None,
             None if self.last_round < Duration::MAX => {
-                let growth = (self.last_round / GROWTH_DIVISOR).clamp(LEAST_GROWTH, MOST_GROWTH);
+                let growth = (self.last_round / GROWTH_DIVISOR).clamp(MIN_GROWTH, MAX_GROWTH);
                 if self.this_round >= self.last_round + growth {
                     self.conservative = Some((self.this_round, 0));
                 }

@@ -12,15 +12,15 @@ const TRAIN_GAP: Duration = Duration::from_ms(2);
 /// Number of samples of a round before its minimum delay is compared (`HYSTART_MIN_SAMPLES`).
 const SAMPLES: u32 = 8;
 /// Bounds of the delay increase that ends slow start (`HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`).
-const LEAST_GROWTH: Duration = Duration::from_ms(4);
-const MOST_GROWTH: Duration = Duration::from_ms(16);
+const MIN_GROWTH: Duration = Duration::from_ms(4);
+const MAX_GROWTH: Duration = Duration::from_ms(16);
 /// Time after the beginning of a stage of congestion avoidance in which delays are ignored: a second of
 /// the kernel's clock (`HZ`).
 const QUIET: Duration = Duration::from_ms(1_000);
 /// Size of a burst of segmentation offload, bytes, four of which a sender may put between acknowledgements
 /// (`hystart_ack_delay`), and the maximum time that they may take.
 const BURST: u64 = 65_536;
-const MOST_BURSTS: Duration = Duration::from_ms(1);
+const MAX_BURSTS: Duration = Duration::from_ms(1);
 
 /// One flow's search for the end of slow start. A round ends when a segment that was sent after its
 /// beginning is acknowledged.
@@ -102,7 +102,7 @@ impl HyStartLinux {
             self.samples += 1;
             return false;
         }
-        let growth = (least / 8).clamp(LEAST_GROWTH, MOST_GROWTH);
+        let growth = (least / 8).clamp(MIN_GROWTH, MAX_GROWTH);
         of_round > least + growth
     }
 }
@@ -111,9 +111,9 @@ impl HyStartLinux {
 /// smoothed round-trip time.
 fn bursts(smoothed_rtt: Duration, cwnd: u32) -> Duration {
     if cwnd == 0 {
-        return MOST_BURSTS;
+        return MAX_BURSTS;
     }
-    (smoothed_rtt.saturating_mul(4 * BURST) / (2 * u64::from(cwnd))).min(MOST_BURSTS)
+    (smoothed_rtt.saturating_mul(4 * BURST) / (2 * u64::from(cwnd))).min(MAX_BURSTS)
 }
 
 #[cfg(test)]

@@ -12,15 +12,15 @@ use crate::units::{Duration, Instant};
 pub(super) const GAMMA: f64 = 0.9;
 
 /// Minimum power.
-pub(super) const LEAST_POWER: f64 = 0.01;
+pub(super) const MIN_POWER: f64 = 0.01;
 
 /// Minimum current, relative to the line. While flows are silent because their windows have shrunk, nothing
 /// arrives at a queue, however long it still is. With a current of 0, all flows would then open their windows
 /// before the queue is empty.
-const LEAST_CURRENT: f64 = 0.1;
+const MIN_CURRENT: f64 = 0.1;
 
 /// Minimum current in the ns-3 code.
-const LEAST_CURRENT_IN_NS3: f64 = 0.5;
+const MIN_CURRENT_IN_NS3: f64 = 0.5;
 
 /// Divisor of the power in the ns-3 code.
 const TARGET_IN_NS3: f64 = 0.95;
@@ -94,8 +94,8 @@ fn power_of(hop: HopChange, settings: &Settings) -> f64 {
     let [before, now] = hop.queue_bytes;
     let time = hop.time.0 as f64;
     let least = match settings.variant {
-        TransportVariant::Paper => LEAST_CURRENT,
-        TransportVariant::Ns3 => LEAST_CURRENT_IN_NS3,
+        TransportVariant::Paper => MIN_CURRENT,
+        TransportVariant::Ns3 => MIN_CURRENT_IN_NS3,
     };
     let current = ((now - before + hop.sent_bytes) / (time * hop.line)).max(least);
     let in_flight = hop.line * settings.base_rtt.0 as f64;
@@ -118,7 +118,7 @@ impl PowerTcp {
 
     /// Updates the window with the power of the hop where it is greatest.
     fn adapt(&mut self, power: f64, time: Duration, now: Instant, settings: &Settings) {
-        let power = self.power.take(power, time, settings).max(LEAST_POWER);
+        let power = self.power.take(power, time, settings).max(MIN_POWER);
         self.power.set(power);
         let (power, gamma) = match settings.variant {
             TransportVariant::Paper => (power, GAMMA),

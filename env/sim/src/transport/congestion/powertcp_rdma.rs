@@ -18,7 +18,7 @@ const ADDITIVE: f64 = 150e6;
 const WEIGHT: f64 = 0.9;
 
 /// Minimum current of a hop, as a share of its line.
-const LEAST_CURRENT: f64 = 0.5;
+const MIN_CURRENT: f64 = 0.5;
 
 /// Units of the records: time, bytes enqueued, bytes waiting.
 const TIME_UNIT: Duration = Duration::from_ns(1);
@@ -54,7 +54,7 @@ fn quantised(hop: &HopRecord) -> HopRecord {
 /// Returns the power of a hop, relative to that of a busy line with an empty queue: `A (q + bτ) / (b · bτ)`.
 /// A is the rate at which bytes arrive, at least half of the line rate.
 fn power_of(hop: HopChange, settings: &Settings) -> f64 {
-    let current = (hop.sent_bytes / (hop.time.0 as f64 * hop.line)).max(LEAST_CURRENT);
+    let current = (hop.sent_bytes / (hop.time.0 as f64 * hop.line)).max(MIN_CURRENT);
     let in_flight = hop.line * settings.base_rtt.0 as f64;
     current * (hop.queue_bytes[1] + in_flight) / in_flight
 }

@@ -17,7 +17,7 @@ use crate::transport::{Acked, PathRecords, Settings, Window};
 use crate::units::{Duration, Instant, Rate};
 
 /// Minimum rate of a flow, bit/s.
-const LEAST_RATE: f64 = 100e6;
+const MIN_RATE: f64 = 100e6;
 
 /// Returns the bytes that a rate, bit/s, sends in a time.
 fn bytes_within(rate: f64, time: Duration) -> f64 {
@@ -36,7 +36,7 @@ pub(super) fn increase_in_ns3(settings: &Settings) -> f64 {
 
 /// Returns the rate, limited to at least 100 Mbit/s and at most the line rate, bit/s.
 pub(super) fn bounded(rate: f64, settings: &Settings) -> f64 {
-    rate.max(LEAST_RATE).min(settings.line_rate.0 as f64)
+    rate.max(MIN_RATE).min(settings.line_rate.0 as f64)
 }
 
 /// Returns a pacer at line rate.

@@ -2,7 +2,7 @@
 //! write no telemetry.
 
 use super::Pacer;
-use super::powertcp::{GAMMA, LEAST_POWER, additive_increase};
+use super::powertcp::{GAMMA, MIN_POWER, additive_increase};
 use super::rate::{self, PacedWindow, RoundTrips, Smoothed};
 use crate::transport::{Acked, CongestionControl, Settings, TransportVariant, Window};
 use crate::units::{Duration, Instant};
@@ -46,7 +46,7 @@ impl ThetaPowerTcp {
         let growth = (to.0 as f64 - from.0 as f64) / time.0 as f64;
         let current = (growth + 1.0).max(least);
         let power = current * to.0 as f64 / settings.base_rtt.0 as f64;
-        let power = self.power.take(power, time, settings).max(LEAST_POWER);
+        let power = self.power.take(power, time, settings).max(MIN_POWER);
         self.power.set(power);
         let gamma = match settings.variant {
             TransportVariant::Ns3 if power >= 0.5 => GAMMA_IN_NS3,

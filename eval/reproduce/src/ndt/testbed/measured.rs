@@ -9,7 +9,7 @@ use bufgym_eval::batch::{Quantity, Running};
 use bufgym_eval::data::BASELINE;
 use bufgym_eval::entrant::Entrant;
 use bufgym_eval::evaluate::{EvalError, NumberedTrace, OnProgress};
-use bufgym_eval::parts::Parts;
+use bufgym_eval::result_cache::ResultCache;
 use bufgym_eval::stats;
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::Scenario;
@@ -193,7 +193,7 @@ impl Plan {
     /// cannot be drawn.
     pub fn make<E: From<PapersError>>(
         &self,
-        parts: &Parts,
+        parts: &ResultCache,
         mut play: impl FnMut(&Order<'_>) -> Result<Played, E>,
         progress: OnProgress,
     ) -> Result<Made, E> {
@@ -238,7 +238,7 @@ impl Plan {
     fn play_panel<E: From<PapersError>>(
         &self,
         panel: &Planned,
-        parts: &Parts,
+        parts: &ResultCache,
         work: &Work<'_>,
         play: &mut impl FnMut(&Order<'_>) -> Result<Played, E>,
     ) -> Result<Vec<Vec<Vec<Played>>>, E> {
@@ -267,7 +267,7 @@ impl Plan {
     fn kept_or_played<E: From<PapersError>>(
         &self,
         order: &Order<'_>,
-        parts: &Parts,
+        parts: &ResultCache,
         play: &mut impl FnMut(&Order<'_>) -> Result<Played, E>,
     ) -> Result<Played, E> {
         let MeasuredConfig {
@@ -283,7 +283,7 @@ impl Plan {
         let (policy, seed) = (order.policy.name(), order.trace.seed);
         let scenario = order.scenario.to_toml();
         let of = format!("testbed\n{scenario}\n{policy} {weights}\n{seed}\n{machine}");
-        let fingerprint = Parts::fingerprint(&of, revision);
+        let fingerprint = ResultCache::fingerprint(&of, revision);
         if let Some(kept) = parts.load(&fingerprint) {
             return Ok(kept);
         }

@@ -22,7 +22,7 @@ const ADDITIVE: f64 = 50e6;
 const HYPER: f64 = 100e6;
 
 /// Minimum of α: smaller values cut nothing, and products would become slow.
-const LEAST_ALPHA: f64 = 1e-300;
+const MIN_ALPHA: f64 = 1e-300;
 
 /// DCQCN as network cards implement it. The first notification starts the clocks and leaves the rate
 /// unchanged. There is no minimum time between notifications, and bytes do not count.
@@ -73,7 +73,7 @@ impl DcqcnReverie {
             self.alpha *= 1.0 - GAIN;
             if std::mem::take(&mut self.heard) {
                 self.alpha += GAIN;
-            } else if self.alpha < LEAST_ALPHA {
+            } else if self.alpha < MIN_ALPHA {
                 self.alpha = 0.0;
             }
             self.alpha_at += ALPHA_INTERVAL;

@@ -34,8 +34,8 @@ fn fct(order: &Order<'_>) -> f64 {
     }
 }
 
-fn parts(folder: &tempfile::TempDir) -> Parts {
-    Parts::new(folder.path().join("f.parts"))
+fn parts(folder: &tempfile::TempDir) -> ResultCache {
+    ResultCache::new(folder.path().join("f.parts"))
 }
 
 #[test]

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// A folder of finished parts, one file each.
 #[derive(Clone, Debug)]
-pub struct Parts {
+pub struct ResultCache {
     folder: PathBuf,
 }
 
@@ -25,10 +25,10 @@ struct Part<T> {
     result: T,
 }
 
-impl Parts {
+impl ResultCache {
     /// Opens a folder of parts, which is created with the first of them.
-    pub fn new(folder: PathBuf) -> Parts {
-        Parts { folder }
+    pub fn new(folder: PathBuf) -> ResultCache {
+        ResultCache { folder }
     }
 
     /// Returns the folder.
@@ -67,7 +67,7 @@ impl Parts {
     /// Stores a result under a fingerprint, whole or not at all.
     ///
     /// # Errors
-    /// Returns errors of the file system, and those of [`Parts::check`].
+    /// Returns errors of the file system, and those of [`ResultCache::check`].
     pub fn keep<T: Serialize>(&self, fingerprint: &str, result: T) -> io::Result<()> {
         fs::create_dir_all(parent(&self.folder))?;
         if let Err(error) = fs::create_dir(&self.folder)
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn parts_are_removed_and_nothing_else() {
         let base = tempfile::tempdir().unwrap();
-        let parts = Parts::new(base.path().join("a/b.parts"));
-        let fingerprint = Parts::fingerprint("what", "revision");
+        let parts = ResultCache::new(base.path().join("a/b.parts"));
+        let fingerprint = ResultCache::fingerprint("what", "revision");
         for others in [false, true] {
             parts.check().unwrap();
             parts.keep(&fingerprint, 7).unwrap();
@@ -160,7 +160,7 @@ mod tests {
         fs::create_dir(&victim).unwrap();
         fs::write(victim.join("0123456789abcdef.json"), "mine").unwrap();
         for target in ["victim", "nowhere"] {
-            let parts = Parts::new(base.path().join(format!("{target}.parts")));
+            let parts = ResultCache::new(base.path().join(format!("{target}.parts")));
             std::os::unix::fs::symlink(target, parts.folder()).unwrap();
             assert!(parts.check().is_err() && parts.keep("0123", 7).is_err());
             parts.remove().unwrap();

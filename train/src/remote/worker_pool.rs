@@ -9,34 +9,34 @@ use super::cluster::unexpected;
 use super::message::{Answer, Origin, Part, Play, Request};
 use super::{Cluster, HostId, RemoteError};
 use crate::TrainConfig;
-use crate::rollout::{Played, WorkerState};
+use crate::rollout::{RolloutResult, WorkerState};
 
 /// All workers of a training, each on some host, with their states as of the last round.
-pub(crate) struct RemoteCrew {
+pub(crate) struct RemoteWorkers {
     cluster: Cluster,
     /// The settings as TOML.
     config: String,
     /// Rounds since this was created.
     round: u64,
-    seats: Vec<Seat>,
+    slots: Vec<WorkerSlot>,
 }
 
 /// A worker, seen from the head.
-struct Seat {
+struct WorkerSlot {
     /// Host that holds the worker in the state of `state`.
     home: Option<HostId>,
     /// `None` before the worker has begun.
     state: Option<WorkerState>,
-    played: Played,
+    played: RolloutResult,
 }
 
-impl RemoteCrew {
+impl RemoteWorkers {
     /// Creates workers in their first episodes.
     pub(crate) fn begin(config: &TrainConfig, cluster: &Cluster) -> Result<Self, RemoteError> {
         let states = vec![None; config.rollout.workers];
-        let mut crew = Self::new(config, cluster, states);
-        crew.collect(0, None)?;
-        Ok(crew)
+        let mut workers = Self::new(config, cluster, states);
+        workers.collect(0, None)?;
+        Ok(workers)
     }
 
     /// Restores stored workers. Hosts restore them when they play.
@@ -45,16 +45,16 @@ impl RemoteCrew {
     }
 
     fn new(config: &TrainConfig, cluster: &Cluster, states: Vec<Option<WorkerState>>) -> Self {
-        let seat = |state| Seat {
+        let slot = |state| WorkerSlot {
             home: None,
             state,
-            played: Played::default(),
+            played: RolloutResult::default(),
         };
         Self {
             cluster: cluster.clone(),
             config: config.to_toml(),
             round: 0,
-            seats: states.into_iter().map(seat).collect(),
+            slots: states.into_iter().map(slot).collect(),
         }
     }
 
@@ -66,7 +66,7 @@ impl RemoteCrew {
         actor: Option<&ActorWeights>,
     ) -> Result<(), RemoteError> {
         let actor = actor.map(|actor| Box::new(PortableNetwork::from(actor)));
-        let mut due: Vec<usize> = (0..self.seats.len()).collect();
+        let mut due: Vec<usize> = (0..self.slots.len()).collect();
         while !due.is_empty() {
             let groups = self.place(&due, &self.cluster.hosts()?);
             let request = |(&host, workers): (&HostId, &Vec<usize>)| {
@@ -77,7 +77,7 @@ impl RemoteCrew {
             due.clear();
             for ((host, workers), answer) in groups.into_iter().zip(answers) {
                 match answer {
-                    Some(Answer::Played(parts)) => self.take(host, &workers, parts)?,
+                    Some(Answer::RolloutResult(parts)) => self.take(host, &workers, parts)?,
                     Some(_) => return Err(unexpected("a host")),
                     None => due.extend(workers),
                 }
@@ -96,10 +96,10 @@ impl RemoteCrew {
         actor: Option<Box<PortableNetwork>>,
     ) -> Play {
         let origin = |&worker: &usize| {
-            let seat = &self.seats[worker];
-            let origin = match &seat.state {
+            let slot = &self.slots[worker];
+            let origin = match &slot.state {
                 None => Origin::New,
-                Some(_) if seat.home == Some(host) => Origin::Held,
+                Some(_) if slot.home == Some(host) => Origin::Held,
                 Some(state) => Origin::Stored(Box::new(state.clone())),
             };
             (worker, origin)
@@ -128,7 +128,7 @@ impl RemoteCrew {
             state,
         } in parts
         {
-            self.seats[worker] = Seat {
+            self.slots[worker] = WorkerSlot {
                 home: Some(host),
                 state: Some(state),
                 played,
@@ -144,7 +144,7 @@ impl RemoteCrew {
         let mut placed: BTreeMap<HostId, Vec<usize>> = BTreeMap::new();
         let mut homeless = Vec::new();
         for &worker in due {
-            let home = self.seats[worker].home;
+            let home = self.slots[worker].home;
             match home.and_then(|home| Some((home, room.get_mut(&home)?))) {
                 Some((home, room)) if *room > 0 => {
                     *room -= 1;
@@ -162,21 +162,21 @@ impl RemoteCrew {
         placed
     }
 
-    pub(crate) fn played(&self) -> impl Iterator<Item = &Played> {
-        self.seats.iter().map(|seat| &seat.played)
+    pub(crate) fn played(&self) -> impl Iterator<Item = &RolloutResult> {
+        self.slots.iter().map(|slot| &slot.played)
     }
 
     pub(crate) fn states(&self) -> Vec<WorkerState> {
-        let states = self.seats.iter().map(|seat| seat.state.clone());
+        let states = self.slots.iter().map(|slot| slot.state.clone());
         states.map(|state| state.expect("all have begun")).collect()
     }
 
     /// Multiplies later rewards of a worker by another factor `factor`. The next host of the worker restores it with
     /// its new state.
     pub(crate) fn scale(&mut self, worker: usize, factor: f32) {
-        let seat = &mut self.seats[worker];
-        seat.home = None;
-        if let Some(state) = &mut seat.state {
+        let slot = &mut self.slots[worker];
+        slot.home = None;
+        if let Some(state) = &mut slot.state {
             state.scale(factor);
         }
     }
