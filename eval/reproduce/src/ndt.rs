@@ -5,6 +5,7 @@
 //! text. There is one file per group of figures.
 
 mod drops;
+mod experiment;
 mod incast;
 mod queues;
 mod setting;
@@ -270,10 +271,10 @@ fn planned(figure: NdtFigure, config: &NdtConfig, extent: &Extent) -> usize {
     let seeds = index(config.seeds);
     let first_single = single::FIGURES.into_iter().find(|f| config.wants(*f));
     match figure {
-        figure if first_single == Some(figure) => single::planned(extent, seeds),
-        NdtFigure::Incast => incast::planned(extent, seeds),
+        figure if first_single == Some(figure) => single::experiment(extent).planned(seeds),
+        NdtFigure::Incast => incast::experiment(extent).planned(seeds),
         NdtFigure::WebSearch | NdtFigure::DataMining => testbed::planned(extent, seeds),
-        NdtFigure::Queues => queues::planned(extent, seeds),
+        NdtFigure::Queues => queues::experiment(extent).planned(seeds),
         NdtFigure::Drops => drops::planned(extent, seeds),
         NdtFigure::Triggers => triggers::planned(extent, seeds),
         _ => 0,

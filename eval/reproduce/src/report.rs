@@ -6,30 +6,12 @@ use bufgym_eval::data::ScenarioFacts;
 use bufgym_eval::figures::Figure;
 use bufgym_eval::output::{self, OutputError};
 use bufgym_eval::stats::Interval;
+use bufgym_sim::scenario::Scenario;
 use serde_json::{Map, Value, json};
 
 use super::claim::{Claim, Kind, Ours};
 use super::page;
 use super::verdict::Grade;
-
-/// Columns of `verdicts.csv`.
-pub const COLUMNS: [&str; 15] = [
-    "paper",
-    "figure",
-    "panel",
-    "series",
-    "x",
-    "metric",
-    "paper_value",
-    "kind",
-    "ours",
-    "ours_lo",
-    "ours_hi",
-    "seeds",
-    "verdict",
-    "why",
-    "ends",
-];
 
 /// A table of numbers, which becomes a CSV file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +43,14 @@ impl Table {
         self.rows.push(row);
     }
 
+    /// Starts a table with a row for each of these, to which columns are added.
+    pub(crate) fn of<T>(name: &str, keys: impl IntoIterator<Item = T>) -> Rows<T> {
+        let keys: Vec<T> = keys.into_iter().collect();
+        let mut table = Table::new(name, &[]);
+        table.rows = keys.iter().map(|_| Vec::new()).collect();
+        Rows { keys, table }
+    }
+
     fn csv(&self) -> Result<Vec<u8>, OutputError> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let mut write = |row: &mut dyn Iterator<Item = &str>| {
@@ -72,6 +62,52 @@ impl Table {
             write(&mut row.iter().map(String::as_str))?;
         }
         writer.into_inner().map_err(|error| encode(&error))
+    }
+}
+
+/// A table that grows column by column.
+pub(crate) struct Rows<T> {
+    /// What the rows are about.
+    keys: Vec<T>,
+    table: Table,
+}
+
+impl<T> Rows<T> {
+    /// Adds columns, whose cells follow from what a row is about.
+    pub fn columns<const N: usize>(
+        mut self,
+        names: [&'static str; N],
+        cells: impl Fn(&T) -> [String; N],
+    ) -> Rows<T> {
+        self.table.columns.extend(names);
+        for (row, key) in self.table.rows.iter_mut().zip(&self.keys) {
+            row.extend(cells(key));
+        }
+        self
+    }
+
+    /// Adds a column of texts.
+    pub fn text(self, name: &'static str, text: impl Fn(&T) -> String) -> Rows<T> {
+        self.columns([name], |key| [text(key)])
+    }
+
+    /// Adds a column of numbers.
+    pub fn number(self, name: &'static str, value: impl Fn(&T) -> Option<f64>) -> Rows<T> {
+        self.columns([name], |key| [cell(value(key))])
+    }
+
+    /// Adds the three columns of an interval: value, lower and upper end.
+    pub fn interval(
+        self,
+        names: [&'static str; 3],
+        value: impl Fn(&T) -> Option<Interval>,
+    ) -> Rows<T> {
+        self.columns(names, |key| cells(value(key).as_ref()))
+    }
+
+    /// Returns the table.
+    pub fn table(self) -> Table {
+        self.table
     }
 }
 
@@ -146,6 +182,17 @@ pub struct Report {
 }
 
 impl Report {
+    /// Adds the facts of a scenario, unless they are there already.
+    pub(crate) fn add_scenario(&mut self, scenario: &Scenario) {
+        if self
+            .scenarios
+            .iter()
+            .all(|facts| facts.name != scenario.name)
+        {
+            self.scenarios.push(ScenarioFacts::of(scenario));
+        }
+    }
+
     /// Returns the numbers of claims with each grade, of one kind or of all.
     pub fn counts(&self, kind: Option<Kind>) -> [usize; Grade::ALL.len()] {
         let of_kind = |claim: &&Claim| kind.is_none_or(|kind| claim.kind == kind);
@@ -161,28 +208,25 @@ impl Report {
 
     /// Returns the rows of `verdicts.csv`.
     pub fn verdicts(&self) -> Table {
-        let mut table = Table::new("verdicts", &COLUMNS);
-        for claim in &self.claims {
-            let ours = |part: fn(&Ours) -> f64| cell(claim.ours.as_ref().map(part));
-            table.push(vec![
-                self.paper.to_owned(),
-                claim.figure.to_owned(),
-                claim.panel.to_owned(),
-                claim.series.clone(),
-                claim.x.clone(),
-                claim.metric.to_owned(),
-                claim.paper.to_string(),
-                claim.kind.to_string(),
-                ours(Ours::value),
-                ours(|ours| ours.ends()[0]),
-                ours(|ours| ours.ends()[1]),
-                self.seeds.to_string(),
-                claim.verdict().to_string(),
-                claim.remark.clone(),
-                claim.ours.as_ref().map_or("", Ours::kind).to_owned(),
-            ]);
-        }
-        table
+        Table::of("verdicts", &self.claims)
+            .text("paper", |_| self.paper.to_owned())
+            .text("figure", |claim| claim.figure.to_owned())
+            .text("panel", |claim| claim.panel.to_owned())
+            .text("series", |claim| claim.series.clone())
+            .text("x", |claim| claim.x.clone())
+            .text("metric", |claim| claim.metric.to_owned())
+            .text("paper_value", |claim| claim.paper.to_string())
+            .text("kind", |claim| claim.kind.to_string())
+            .number("ours", |claim| Some(claim.ours?.value()))
+            .number("ours_lo", |claim| Some(claim.ours?.ends()[0]))
+            .number("ours_hi", |claim| Some(claim.ours?.ends()[1]))
+            .text("seeds", |_| self.seeds.to_string())
+            .text("verdict", |claim| claim.verdict().to_string())
+            .text("why", |claim| claim.remark.clone())
+            .text("ends", |claim| {
+                claim.ours.as_ref().map_or("", Ours::kind).to_owned()
+            })
+            .table()
     }
 
     /// Returns everything except tables and drawings as one JSON object: counts, rows of `verdicts.csv`,

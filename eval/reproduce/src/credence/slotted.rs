@@ -189,30 +189,21 @@ fn exactly(value: f64) -> Interval {
 }
 
 fn table(settings: &[Setting]) -> Table {
-    let columns = [
-        "ports",
-        "bursts_per_b_slots",
-        "flip",
-        "credence",
-        "eta",
-        "dt",
-        "cs",
-    ];
-    let mut table = Table::new("fig14", &columns);
-    for setting in settings {
-        for point in &setting.result.credence {
-            table.push(vec![
-                setting.ports.to_string(),
-                setting.rate.to_string(),
-                point.flip.to_string(),
-                point.ratio.to_string(),
-                point.eta.to_string(),
-                setting.result.dt.to_string(),
-                setting.result.cs.to_string(),
-            ]);
-        }
-    }
-    table
+    let rows = settings.iter().flat_map(|setting| {
+        let points = setting.result.credence.iter();
+        points.map(move |point| (setting, point))
+    });
+    Table::of("fig14", rows)
+        .text("ports", |(setting, _)| setting.ports.to_string())
+        .text("bursts_per_b_slots", |(setting, _)| {
+            setting.rate.to_string()
+        })
+        .text("flip", |(_, point)| point.flip.to_string())
+        .text("credence", |(_, point)| point.ratio.to_string())
+        .text("eta", |(_, point)| point.eta.to_string())
+        .text("dt", |(setting, _)| setting.result.dt.to_string())
+        .text("cs", |(setting, _)| setting.result.cs.to_string())
+        .table()
 }
 
 fn drawing(setting: &Setting) -> Result<Figure, FigureError> {

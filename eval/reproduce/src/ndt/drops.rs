@@ -1,24 +1,24 @@
 //! The share of the buffer that a port holds when it drops a packet (§VI-D): Fig. 11.
 
 use bufgym_eval::batch::{Quantity, Running};
-use bufgym_eval::data::ScenarioFacts;
 use bufgym_eval::entrant::{Entrant, Recording};
 use bufgym_eval::evaluate::NumberedTrace;
-use bufgym_eval::figures::plot::{Curve, Plot, distribution};
+use bufgym_eval::figures::plot::{Plot, distribution};
 use bufgym_eval::figures::{Figure, FigureError};
 use bufgym_eval::format;
 use bufgym_eval::stats::{self, Interval};
 use bufgym_sim::network::{DropRow, SimError};
 use bufgym_sim::scenario::{DEFAULT_PRESET, Scenario};
+use bufgym_util::convert::index;
 use serde::{Deserialize, Serialize};
 
 use super::NdtFigure;
+use super::experiment::{Experiment, Policies, Runs};
 use super::queues::{PRESET, VARIANTS};
-use super::setting::{Context, Extent, is_added, is_lowest, listed, percent, simulations, stroke};
-use super::variants;
+use super::setting::{Context, Extent, is_lowest, listed, percent};
 use crate::claim::{Claim, Target};
-use crate::report::{Panel, Report, Table, addition, cell};
-use crate::runs::{PapersError, best_static_runs, legend, run_all};
+use crate::report::{Panel, Report, Table, cell};
+use crate::runs::PapersError;
 use crate::verdict::ascending;
 
 /// The paper's other series.
@@ -38,10 +38,19 @@ const NEAR: f64 = 0.05;
 /// Returns the number of simulations known in advance: those of the in-cast with the search of a static α,
 /// and those of the 16-port switch.
 pub fn planned(extent: &Extent, seeds: usize) -> usize {
-    let policies = RULES.len() + 3;
-    let training = extent.training;
-    let single = simulations(policies, extent.single, seeds, training) - best_static_runs(training);
-    simulations(policies, extent.queues, seeds, training) + single
+    let queues = experiment(extent);
+    let single = (RULES.len() + 3) * index(extent.single) * seeds;
+    queues.planned(seeds) + single
+}
+
+fn experiment(extent: &Extent) -> Experiment {
+    Experiment {
+        rules: &RULES,
+        traces: extent.queues,
+        few: extent.queues,
+        training: extent.training,
+        variants: &VARIANTS,
+    }
 }
 
 /// The drops of one run, in shares of the buffer.
@@ -105,11 +114,7 @@ fn is_near_convergence(share: f64) -> bool {
 }
 
 /// The runs of all policies in one scenario.
-struct Results {
-    policies: Vec<Entrant>,
-    /// Runs by policy, then by trace.
-    runs: Vec<Vec<Drops>>,
-}
+type Results = Runs<Drops>;
 
 /// Makes the figure.
 ///
@@ -117,20 +122,11 @@ struct Results {
 /// Fails if a run fails or a figure cannot be drawn.
 pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
     let scenario = Scenario::preset(PRESET)?;
-    let policies = context.with_additions(&RULES, &scenario, context.extent.training)?;
-    let traces = context.traces(&scenario, context.extent.queues)?;
-    let results = measure(context, &scenario, policies.clone(), &traces)?;
-    let mut claims = results.claims(context);
-    variants::explain(&mut claims, &VARIANTS, |variant| {
-        let scenario = variant.of(&scenario)?;
-        let traces = context.few_traces(&scenario, context.extent.queues)?;
-        let policies = context.policies(&RULES);
-        context.work.plan(policies.len() * traces.len());
-        Ok(measure(context, &scenario, policies, &traces)?.claims(context))
-    })?;
+    let experiment = experiment(&context.extent);
+    let (results, claims) = experiment.run(context, &scenario, measure, Results::claims)?;
     let wide = Scenario::preset(DEFAULT_PRESET)?;
     let wide_traces = context.traces(&wide, context.extent.single)?;
-    let beside = measure(context, &wide, policies, &wide_traces)?;
+    let beside = measure(context, &wide, results.policies.clone(), &wide_traces)?;
     report.claims.extend(claims);
     report.panels.push(Panel {
         id: NdtFigure::Drops.id(),
@@ -138,8 +134,8 @@ pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
         method: format!(
             "{PRESET}, {} unseen traces, which the claims are compared with; the paper does not say \
              which experiment it is. Beside it {DEFAULT_PRESET}, {} unseen traces (added).",
-            traces.len(),
-            wide_traces.len(),
+            results.traces(),
+            beside.traces(),
         ),
         tables: vec![
             results.table(context, "fig11", PRESET),
@@ -150,28 +146,20 @@ pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
             beside.drawing("fig11-16x1g", "Queue of the port at drops, 16 ports (added)")?,
         ],
     });
-    if report.scenarios.iter().all(|s| s.name != PRESET) {
-        report.scenarios.push(ScenarioFacts::of(&scenario));
-    }
+    report.add_scenario(&scenario);
     Ok(())
 }
 
 fn measure(
     context: &Context,
     scenario: &Scenario,
-    policies: Vec<Entrant>,
+    policies: Policies,
     traces: &[NumberedTrace],
 ) -> Result<Results, PapersError> {
-    let runs = run_all(&context.work, scenario, &policies, traces)?;
-    Ok(Results { policies, runs })
+    Ok(Runs::measure(context, scenario, policies, traces)?)
 }
 
-impl Results {
-    fn runs(&self, policy: &str) -> &[Drops] {
-        let own = self.policies.iter().position(|p| p.name() == policy);
-        own.map_or(&[], |own| &self.runs[own])
-    }
-
+impl Runs<Drops> {
     /// Returns a sum over the drops of every trace as a percentage of all drops; `None` without drops.
     fn share(
         &self,
@@ -179,9 +167,8 @@ impl Results {
         policy: &str,
         sum: impl Fn(&Drops) -> f64,
     ) -> Option<Interval> {
-        let runs = self.runs(policy);
-        let sums: Vec<f64> = runs.iter().map(sum).collect();
-        let drops: Vec<f64> = runs.iter().map(|run| run.port.len() as f64).collect();
+        let sums = self.values(policy, sum);
+        let drops = self.values(policy, |run| run.port.len() as f64);
         context.ratio(&sums, &drops).map(percent)
     }
 
@@ -191,9 +178,8 @@ impl Results {
         context: &Context,
         sum: impl Fn(&Drops) -> f64 + Copy,
     ) -> Vec<(&str, Option<f64>)> {
-        let paper = self.policies.iter().filter(|p| !is_added(p, &RULES));
-        let mean = |p: &Entrant| self.share(context, p.name(), sum).map(|share| share.mean);
-        paper.map(|p| (p.name(), mean(p))).collect()
+        let policies = &self.policies;
+        policies.compared(|policy| Some(self.share(context, policy, sum)?.mean))
     }
 
     fn claims(&self, context: &Context) -> Vec<Claim> {
@@ -261,7 +247,7 @@ impl Results {
     }
 
     fn learned_claim(&self, context: &Context) -> Claim {
-        let ndt = self.policies[0].name();
+        let ndt = self.policies.learned();
         let high = self.compared(context, |d| d.count(is_high));
         let of = |name: &str| high.iter().find(|v| v.0 == name).and_then(|v| v.1);
         let above = ["dt", "edt"].map(|rule| ascending(&[of(rule), of(ndt)]));
@@ -285,73 +271,45 @@ impl Results {
 
     /// Returns the shares at all drops of a policy, ascending.
     fn pooled(&self, policy: &str) -> Vec<f64> {
-        let runs = self.runs(policy).iter();
+        let runs = self.of(policy).iter();
         let mut shares: Vec<f64> = runs.flat_map(|run| &run.port).copied().collect();
         shares.sort_by(f64::total_cmp);
         shares
     }
 
     fn table(&self, context: &Context, name: &str, preset: &str) -> Table {
-        let columns = [
-            "policy",
-            "addition",
-            "scenario",
-            "drops",
-            "below_5_percent",
-            "near_convergence_percent",
-            "above_60_percent",
-            "free_buffer_percent",
-            "d10",
-            "d20",
-            "d30",
-            "d40",
-            "d50",
-            "d60",
-            "d70",
-            "d80",
-            "d90",
+        let mean = |policy: &Entrant, sum: &dyn Fn(&Drops) -> f64| {
+            Some(self.share(context, policy.name(), sum)?.mean)
+        };
+        let deciles = [
+            "d10", "d20", "d30", "d40", "d50", "d60", "d70", "d80", "d90",
         ];
-        let mut table = Table::new(name, &columns);
-        for policy in &self.policies {
-            let shares = self.pooled(policy.name());
-            let mean = |sum: &dyn Fn(&Drops) -> f64| {
-                cell(
-                    self.share(context, policy.name(), sum)
-                        .map(|share| share.mean),
-                )
-            };
-            let mut row = vec![
-                policy.name().to_owned(),
-                addition(is_added(policy, &RULES)),
-                preset.to_owned(),
-                shares.len().to_string(),
-                mean(&|d| d.count(is_low)),
-                mean(&|d| d.count(is_near_convergence)),
-                mean(&|d| d.count(is_high)),
-                mean(&|d| d.free),
-            ];
-            row.extend((1..10).map(|decile| {
-                let share = stats::nearest_rank(&shares, f64::from(decile) / 10.0);
-                cell(share.map(|share| 100.0 * share))
-            }));
-            table.push(row);
-        }
+        let table = self.policies.table(name);
         table
+            .text("scenario", |_| preset.to_owned())
+            .text("drops", |p| self.pooled(p.name()).len().to_string())
+            .number("below_5_percent", |p| mean(p, &|d| d.count(is_low)))
+            .number("near_convergence_percent", |p| {
+                mean(p, &|d| d.count(is_near_convergence))
+            })
+            .number("above_60_percent", |p| mean(p, &|d| d.count(is_high)))
+            .number("free_buffer_percent", |p| mean(p, &|d| d.free))
+            .columns(deciles, |p| {
+                let shares = self.pooled(p.name());
+                [1, 2, 3, 4, 5, 6, 7, 8, 9].map(|decile| {
+                    let share = stats::nearest_rank(&shares, f64::from(decile) / 10.0);
+                    cell(share.map(|share| 100.0 * share))
+                })
+            })
+            .table()
     }
 
     fn drawing(&self, name: &str, title: &str) -> Result<Figure, FigureError> {
-        let curves: Vec<Curve> = self
-            .policies
-            .iter()
-            .map(|policy| {
-                let percentiles = stats::half_percentiles(&self.pooled(policy.name()));
-                let points = distribution(&percentiles);
-                let points = points.into_iter().map(|(share, y)| (100.0 * share, y));
-                let name = legend(policy, is_added(policy, &RULES));
-                Curve::new(&name, stroke(policy), points)
-            })
-            .filter(|curve| !curve.points.is_empty())
-            .collect();
+        let mut curves = self.policies.curves(|policy| {
+            let points = distribution(&stats::half_percentiles(&self.pooled(policy)));
+            points.into_iter().map(|(share, y)| (100.0 * share, y))
+        });
+        curves.retain(|curve| !curve.points.is_empty());
         Plot {
             name,
             title,

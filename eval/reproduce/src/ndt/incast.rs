@@ -1,10 +1,9 @@
 //! The 96-port switch with a 95-to-1 in-cast over elephants (§VI-B): Fig. 8(d).
 
 use bufgym_eval::batch::{Quantity, Running};
-use bufgym_eval::data::ScenarioFacts;
 use bufgym_eval::entrant::Entrant;
 use bufgym_eval::evaluate::NumberedTrace;
-use bufgym_eval::figures::plot::{Curve, Plot, distribution, extent_x, logarithmic};
+use bufgym_eval::figures::plot::{Plot, distribution, extent_x, logarithmic};
 use bufgym_eval::figures::{Figure, FigureError};
 use bufgym_eval::format;
 use bufgym_eval::stats;
@@ -13,12 +12,13 @@ use bufgym_sim::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
 use super::NdtFigure;
-use super::setting::{Context, Extent, is_added, is_lowest, listed, percent, simulations, stroke};
-use super::variants::{self, NS3, SHORT_RTO, Variant};
+use super::experiment::{Experiment, Policies, Runs};
+use super::setting::{Context, Extent, is_lowest, listed, percent};
+use super::variants::{NS3, SHORT_RTO, Variant};
 use crate::claim::Claim;
 use crate::incast::{Regime, beyond, floor_ms};
-use crate::report::{Panel, Report, Table, addition, cell, cells};
-use crate::runs::{PapersError, legend, mean_fct, run_all};
+use crate::report::{Panel, Report, Table};
+use crate::runs::{PapersError, mean_fct};
 
 const PRESET: &str = "ndt-96x10g-incast";
 
@@ -39,14 +39,15 @@ const VARIANTS: [Variant; 4] = [
     SHORT_RTO,
 ];
 
-/// Returns the number of training traces: one run takes as long as many of the 16-port switch.
-fn training(extent: &Extent) -> u64 {
-    extent.training.div_ceil(4)
-}
-
-/// Returns the number of simulations known in advance.
-pub fn planned(extent: &Extent, seeds: usize) -> usize {
-    simulations(RULES.len() + 3, extent.incast, seeds, training(extent))
+/// Returns the extent of the experiment. One run takes as long as many of the 16-port switch.
+pub fn experiment(extent: &Extent) -> Experiment {
+    Experiment {
+        rules: &RULES,
+        traces: extent.incast,
+        few: extent.incast.min(2),
+        training: extent.training.div_ceil(4),
+        variants: &VARIANTS,
+    }
 }
 
 /// One run.
@@ -90,9 +91,7 @@ impl Run {
 
 /// The runs of all policies.
 struct Results {
-    policies: Vec<Entrant>,
-    /// Runs by policy, then by trace.
-    runs: Vec<Vec<Run>>,
+    runs: Runs<Run>,
     /// Time to send a whole query, milliseconds.
     floor_ms: f64,
     timeout_ms: f64,
@@ -104,17 +103,8 @@ struct Results {
 /// Fails if a run fails or the figure cannot be drawn.
 pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
     let scenario = Scenario::preset(PRESET)?;
-    let policies = context.with_additions(&RULES, &scenario, training(&context.extent))?;
-    let traces = context.traces(&scenario, context.extent.incast)?;
-    let results = measure(context, &scenario, policies, &traces)?;
-    let mut claims = results.claims(context);
-    variants::explain(&mut claims, &VARIANTS, |variant| {
-        let scenario = variant.of(&scenario)?;
-        let traces = context.few_traces(&scenario, context.extent.incast.min(2))?;
-        let policies = context.policies(&RULES);
-        context.work.plan(policies.len() * traces.len());
-        Ok(measure(context, &scenario, policies, &traces)?.claims(context))
-    })?;
+    let experiment = experiment(&context.extent);
+    let (results, claims) = experiment.run(context, &scenario, measure, Results::claims)?;
     report.claims.extend(claims);
     report.panels.push(Panel {
         id: NdtFigure::Incast.id(),
@@ -123,27 +113,25 @@ pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
             "{PRESET}, {} unseen traces: every 10 ms 95 hosts answer one port with 64 KB each while 47 \
              other ports receive elephants. The sizes, rates and elephants are ours: the paper gives \
              none. A query takes {} ms on its line (the floor).",
-            traces.len(),
+            results.runs.traces(),
             format::significant(results.floor_ms),
         ),
         tables: vec![results.table(context)],
         drawings: vec![results.drawing()?],
     });
-    report.scenarios.push(ScenarioFacts::of(&scenario));
+    report.add_scenario(&scenario);
     Ok(())
 }
 
 fn measure(
     context: &Context,
     scenario: &Scenario,
-    policies: Vec<Entrant>,
+    policies: Policies,
     traces: &[NumberedTrace],
 ) -> Result<Results, PapersError> {
-    let runs = run_all::<Run>(&context.work, scenario, &policies, traces)?;
     let floors = traces.iter().filter_map(|t| floor_ms(scenario, &t.trace));
     Ok(Results {
-        policies,
-        runs,
+        runs: Runs::measure(context, scenario, policies, traces)?,
         floor_ms: stats::finite_mean(floors).unwrap_or(f64::NAN),
         timeout_ms: timeout_ms(scenario),
     })
@@ -151,12 +139,11 @@ fn measure(
 
 impl Results {
     fn values(&self, policy: &str, value: fn(&Run) -> f64) -> Vec<f64> {
-        let own = self.policies.iter().position(|p| p.name() == policy);
-        own.map_or_else(Vec::new, |own| self.runs[own].iter().map(value).collect())
+        self.runs.values(policy, value)
     }
 
     fn claims(&self, context: &Context) -> Vec<Claim> {
-        let ndt = self.policies[0].name();
+        let ndt = self.runs.policies.learned();
         let claim = |metric: &'static str, value: fn(&Run) -> f64| {
             Claim::order(
                 ("8", "d"),
@@ -169,9 +156,11 @@ impl Results {
         };
         let setting =
             "The setting is ours: the paper gives no sizes, rates or values, nor which FCT.";
-        let means = self.compared(|policy| stats::mean(&self.values(policy, |r| r.incast_mean_ms)));
-        let tails = self.compared(|policy| self.tail(policy));
-        let late = self.compared(|policy| self.late(policy));
+        let policies = &self.runs.policies;
+        let means =
+            policies.compared(|policy| stats::mean(&self.values(policy, |r| r.incast_mean_ms)));
+        let tails = policies.compared(|policy| self.tail(policy));
+        let late = policies.compared(|policy| self.late(policy));
         vec![
             claim("mean in-cast FCT, ms", |run| run.incast_mean_ms)
                 .ranked(is_lowest(ndt, &means))
@@ -185,12 +174,6 @@ impl Results {
                     listed(&late),
                 )),
         ]
-    }
-
-    /// Returns the value of the learned policy and of each baseline of the paper.
-    fn compared(&self, value: impl Fn(&str) -> Option<f64>) -> Vec<(&str, Option<f64>)> {
-        let paper = self.policies.iter().filter(|p| !is_added(p, &RULES));
-        paper.map(|p| (p.name(), value(p.name()))).collect()
     }
 
     /// Returns the mean over traces of the 99th percentile of the in-cast flows, milliseconds.
@@ -211,7 +194,7 @@ impl Results {
         let is_one =
             |tail: f64| Regime::of(tail, self.floor_ms, self.timeout_ms) == Regime::OneTimeout;
         let (tail, late) = (self.tail(policy)?, self.late(policy)?);
-        let others = self.policies.iter().filter(|p| !is_added(p, &RULES));
+        let others = self.runs.policies.paper();
         let mut is_lowest = true;
         for other in others.filter(|other| other.name() != policy) {
             let (other_tail, other_late) = (self.tail(other.name())?, self.late(other.name())?);
@@ -224,61 +207,39 @@ impl Results {
     }
 
     fn table(&self, context: &Context) -> Table {
-        let columns = [
-            "policy",
-            "addition",
-            "incast_mean_fct_ms",
-            "incast_mean_lo",
-            "incast_mean_hi",
-            "incast_p99_fct_ms",
-            "incast_p99_lo",
-            "incast_p99_hi",
-            "regime",
-            "share_incast_beyond_min_rto_percent",
-            "mean_fct_ms",
-            "floor_ms",
-        ];
-        let mut table = Table::new("fig8d", &columns);
-        for policy in &self.policies {
-            let name = policy.name();
-            let of = |value: fn(&Run) -> f64| context.mean(&self.values(name, value));
-            let tail = of(|run| run.incast_p99_ms);
-            let [mean, low, high] = cells(of(|run| run.incast_mean_ms).as_ref());
-            let [p99, p99_low, p99_high] = cells(tail.as_ref());
-            let regime = tail.map(|t| Regime::of(t.mean, self.floor_ms, self.timeout_ms));
-            let late = self.values(name, |run| run.late.0 as f64);
-            let share = context.ratio(&late, &self.values(name, |run| run.late.1 as f64));
-            table.push(vec![
-                name.to_owned(),
-                addition(is_added(policy, &RULES)),
-                mean,
-                low,
-                high,
-                p99,
-                p99_low,
-                p99_high,
-                regime.map_or_else(String::new, |regime| regime.to_string()),
-                cell(share.map(|share| percent(share).mean)),
-                cell(of(|run| run.mean_ms).map(|mean| mean.mean)),
-                cell(Some(self.floor_ms)),
-            ]);
-        }
+        let of = |policy: &Entrant, value: fn(&Run) -> f64| {
+            context.mean(&self.values(policy.name(), value))
+        };
+        let tail = |policy: &Entrant| of(policy, |run| run.incast_p99_ms);
+        let mean_names = ["incast_mean_fct_ms", "incast_mean_lo", "incast_mean_hi"];
+        let tail_names = ["incast_p99_fct_ms", "incast_p99_lo", "incast_p99_hi"];
+        let table = self.runs.policies.table("fig8d");
         table
+            .interval(mean_names, |policy| of(policy, |run| run.incast_mean_ms))
+            .interval(tail_names, |policy| tail(policy))
+            .text("regime", |policy| {
+                let regime = |tail| Regime::of(tail, self.floor_ms, self.timeout_ms).to_string();
+                tail(policy).map_or_else(String::new, |tail| regime(tail.mean))
+            })
+            .number("share_incast_beyond_min_rto_percent", |policy| {
+                let late = self.values(policy.name(), |run| run.late.0 as f64);
+                let all = self.values(policy.name(), |run| run.late.1 as f64);
+                Some(percent(context.ratio(&late, &all)?).mean)
+            })
+            .number("mean_fct_ms", |policy| {
+                Some(of(policy, |run| run.mean_ms)?.mean)
+            })
+            .number("floor_ms", |_| Some(self.floor_ms))
+            .table()
     }
 
     fn drawing(&self) -> Result<Figure, FigureError> {
-        let curves: Vec<Curve> = self
-            .policies
-            .iter()
-            .zip(&self.runs)
-            .map(|(policy, runs)| {
-                let mut fcts: Vec<f64> = runs.iter().flat_map(|r| &r.incast_ms).copied().collect();
-                fcts.sort_by(f64::total_cmp);
-                let name = legend(policy, is_added(policy, &RULES));
-                let points = distribution(&stats::half_percentiles(&fcts));
-                Curve::new(&name, stroke(policy), points)
-            })
-            .collect();
+        let curves = self.runs.policies.curves(|policy| {
+            let runs = self.runs.of(policy).iter();
+            let mut fcts: Vec<f64> = runs.flat_map(|run| &run.incast_ms).copied().collect();
+            fcts.sort_by(f64::total_cmp);
+            distribution(&stats::half_percentiles(&fcts))
+        });
         let (least, most) = extent_x(&curves).unwrap_or((1.0, 10.0));
         Plot {
             name: "fig8d",
@@ -319,11 +280,12 @@ mod tests {
     fn tails_of_one_timeout_are_told_apart_by_late_flows() {
         let of = |tails: [f64; 2], late: [u64; 2]| {
             let runs = tails.into_iter().zip(late);
+            let runs = runs.map(|(tail, late)| vec![run(1.0, tail, late)]);
             context(|context| Results {
-                policies: context.policies(&["dt"]),
-                runs: runs
-                    .map(|(tail, late)| vec![run(1.0, tail, late)])
-                    .collect(),
+                runs: Runs {
+                    policies: context.policies(&["dt"]),
+                    runs: runs.collect(),
+                },
                 floor_ms: 5.0,
                 timeout_ms: 200.0,
             })
@@ -337,10 +299,12 @@ mod tests {
 
     fn results(ndt_mean: f64) -> Results {
         context(|context| Results {
-            policies: context.policies(&RULES),
-            runs: [ndt_mean, 80.0, 70.0, 60.0, 50.0]
-                .map(|mean| vec![run(mean, 10.0 * mean, 7); 3])
-                .to_vec(),
+            runs: Runs {
+                policies: context.policies(&RULES),
+                runs: [ndt_mean, 80.0, 70.0, 60.0, 50.0]
+                    .map(|mean| vec![run(mean, 10.0 * mean, 7); 3])
+                    .to_vec(),
+            },
             floor_ms: 5.0,
             timeout_ms: 200.0,
         })

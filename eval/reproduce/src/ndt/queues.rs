@@ -3,7 +3,7 @@
 mod states;
 
 use bufgym_eval::batch::{Quantity, Running};
-use bufgym_eval::data::{ScenarioFacts, Timeline, TimelineSeries};
+use bufgym_eval::data::{Timeline, TimelineSeries};
 use bufgym_eval::entrant::{Entrant, Recording};
 use bufgym_eval::evaluate::NumberedTrace;
 use bufgym_eval::figures::timeline::{KEY, Row, panels};
@@ -17,13 +17,12 @@ use bufgym_sim::units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::NdtFigure;
-use super::setting::{
-    Context, Extent, exactly, is_added, is_lowest, listed, percent, simulations, stroke,
-};
-use super::variants::{self, NS3, Variant};
+use super::experiment::{Experiment, Policies, Runs};
+use super::setting::{Context, Extent, exactly, is_lowest, listed, percent, stroke};
+use super::variants::{NS3, Variant};
 use crate::claim::{Claim, Kind, Target};
-use crate::report::{Panel, Report, Table, addition, cell, cells};
-use crate::runs::{PapersError, run_all};
+use crate::report::{Panel, Report, Table, cell};
+use crate::runs::PapersError;
 use crate::verdict::ascending;
 
 use states::{Alphas, Bars, States};
@@ -57,9 +56,15 @@ pub const VARIANTS: [Variant; 3] = [
     NS3,
 ];
 
-/// Returns the number of simulations known in advance.
-pub fn planned(extent: &Extent, seeds: usize) -> usize {
-    simulations(RULES.len() + 3, extent.queues, seeds, extent.training)
+/// Returns the extent of the experiment.
+pub fn experiment(extent: &Extent) -> Experiment {
+    Experiment {
+        rules: &RULES,
+        traces: extent.queues,
+        few: extent.queues,
+        training: extent.training,
+        variants: &VARIANTS,
+    }
 }
 
 /// One run.
@@ -82,9 +87,9 @@ type Part = fn(&Alphas) -> &Vec<f64>;
 
 /// The runs of all policies.
 struct Results {
-    policies: Vec<Entrant>,
-    /// Runs by policy, then by trace.
-    runs: Vec<Vec<Run>>,
+    runs: Runs<Run>,
+    /// The two ports of the first trace.
+    ports: [u32; 2],
     buffer_bytes: u64,
 }
 
@@ -94,17 +99,8 @@ struct Results {
 /// Fails if a run fails or the figure cannot be drawn.
 pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
     let scenario = Scenario::preset(PRESET)?;
-    let policies = context.with_additions(&RULES, &scenario, context.extent.training)?;
-    let traces = context.traces(&scenario, context.extent.queues)?;
-    let results = measure(context, &scenario, policies, &traces)?;
-    let mut claims = results.claims(context);
-    variants::explain(&mut claims, &VARIANTS, |variant| {
-        let scenario = variant.of(&scenario)?;
-        let traces = context.few_traces(&scenario, context.extent.queues)?;
-        let policies = context.policies(&RULES);
-        context.work.plan(policies.len() * traces.len());
-        Ok(measure(context, &scenario, policies, &traces)?.claims(context))
-    })?;
+    let experiment = experiment(&context.extent);
+    let (results, claims) = experiment.run(context, &scenario, measure, Results::claims)?;
     report.claims.extend(claims);
     report.panels.push(Panel {
         id: NdtFigure::Queues.id(),
@@ -113,27 +109,24 @@ pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
             "{PRESET}, {} unseen traces for the numbers, the first of them in the drawings: bars of 0.1 \
              s as in the paper, then an excerpt around two overlapping bursts in bars of 2 ms. Sizes and \
              distances of the bursts are ours: the paper gives only the pattern.",
-            traces.len(),
+            results.runs.traces(),
         ),
         tables: vec![results.bars_table(), results.table(context)],
-        drawings: results.drawings(&traces)?,
+        drawings: results.drawings()?,
     });
-    if report.scenarios.iter().all(|s| s.name != PRESET) {
-        report.scenarios.push(ScenarioFacts::of(&scenario));
-    }
+    report.add_scenario(&scenario);
     Ok(())
 }
 
 fn measure(
     context: &Context,
     scenario: &Scenario,
-    policies: Vec<Entrant>,
+    policies: Policies,
     traces: &[NumberedTrace],
 ) -> Result<Results, PapersError> {
-    let runs = run_all::<Run>(&context.work, scenario, &policies, traces)?;
     Ok(Results {
-        policies,
-        runs,
+        runs: Runs::measure(context, scenario, policies, traces)?,
+        ports: traces.first().map_or([0, 1], |t| ports_of(&t.trace)),
         buffer_bytes: scenario.network.buffer_bytes,
     })
 }
@@ -216,28 +209,22 @@ impl Run {
 }
 
 impl Results {
-    fn runs(&self, policy: &str) -> &[Run] {
-        let own = self.policies.iter().position(|p| p.name() == policy);
-        own.map_or(&[], |own| &self.runs[own])
-    }
-
     /// Returns the share of time in which a port starves, per cent.
     fn starved(&self, context: &Context, policy: &str) -> Option<Interval> {
-        let shares: Vec<f64> = self.runs(policy).iter().map(|run| run.starved).collect();
+        let shares = self.runs.values(policy, |run| run.starved);
         context.mean(&shares).map(percent)
     }
 
     /// Returns the unused buffer at drops, per cent, over the drops of all traces.
     fn unused(&self, context: &Context, policy: &str) -> Option<Interval> {
-        let runs = self.runs(policy);
-        let sums: Vec<f64> = runs.iter().map(|run| run.unused.0).collect();
-        let drops: Vec<f64> = runs.iter().map(|run| run.unused.1).collect();
+        let sums = self.runs.values(policy, |run| run.unused.0);
+        let drops = self.runs.values(policy, |run| run.unused.1);
         context.ratio(&sums, &drops).map(percent)
     }
 
     /// Returns the geometric mean over bursts of a time-weighted geometric mean of α.
     fn alpha(&self, policy: &str, part: Part) -> Option<f64> {
-        let runs = self.runs(policy).iter();
+        let runs = self.runs.of(policy).iter();
         let logs = runs.filter_map(|run| run.alphas.as_ref()).flat_map(part);
         stats::finite_mean(logs.copied()).map(f64::exp2)
     }
@@ -250,7 +237,7 @@ impl Results {
 
     fn rules_claims(&self, context: &Context) -> Vec<Claim> {
         let panel = ("10", "");
-        let ndt = self.policies[0].name();
+        let ndt = self.runs.policies.learned();
         let mean = |value: Option<Interval>| value.map(|value| value.mean);
         let starved = [ndt, "cs", "dt"].map(|p| (p, mean(self.starved(context, p))));
         let unused = [ndt, "cs", "dt"].map(|p| (p, mean(self.unused(context, p))));
@@ -289,7 +276,7 @@ impl Results {
 
     fn learned_claims(&self) -> Vec<Claim> {
         let panel = ("10", "");
-        let ndt = self.policies[0].name();
+        let ndt = self.runs.policies.learned();
         let parts: [(&str, Part); 4] = [
             ("heavier port before", |alphas| &alphas.heavier_before),
             ("after", |alphas| &alphas.heavier_after),
@@ -344,7 +331,8 @@ impl Results {
             "mean_queue_bytes",
         ];
         let mut table = Table::new("fig10", &columns);
-        for (policy, runs) in self.policies.iter().zip(&self.runs) {
+        let policies = &self.runs.policies;
+        for (policy, runs) in policies.iter().zip(&self.runs.runs) {
             let first = runs.iter().flat_map(|run| [&run.bars, &run.fine]).flatten();
             for bars in first {
                 for (name, bars) in ["A", "B"].into_iter().zip(bars) {
@@ -352,7 +340,7 @@ impl Results {
                         let t = bars.start.as_ms_f64() + place as f64 * bars.width.as_ms_f64();
                         table.push(vec![
                             policy.name().to_owned(),
-                            addition(is_added(policy, &RULES)),
+                            policies.addition(policy),
                             name.to_owned(),
                             cell(Some(bars.width.as_ms_f64())),
                             cell(Some(t)),
@@ -368,48 +356,24 @@ impl Results {
     }
 
     fn table(&self, context: &Context) -> Table {
-        let columns = [
-            "policy",
-            "addition",
-            "starved_time_percent",
-            "starved_lo",
-            "starved_hi",
-            "unused_at_drops_percent",
-            "unused_lo",
-            "unused_hi",
-            "drops",
-            "alpha_heavier_before",
-            "alpha_heavier_after",
-            "alpha_lighter_before",
-            "alpha_lighter_after",
-        ];
-        let mut table = Table::new("fig10-summary", &columns);
-        for policy in &self.policies {
-            let name = policy.name();
-            let [starved, starved_low, starved_high] = cells(self.starved(context, name).as_ref());
-            let [unused, unused_low, unused_high] = cells(self.unused(context, name).as_ref());
-            let drops: f64 = self.runs(name).iter().map(|run| run.unused.1).sum();
-            table.push(vec![
-                name.to_owned(),
-                addition(is_added(policy, &RULES)),
-                starved,
-                starved_low,
-                starved_high,
-                unused,
-                unused_low,
-                unused_high,
-                cell(Some(drops)),
-                cell(self.alpha(name, |alphas| &alphas.heavier_before)),
-                cell(self.alpha(name, |alphas| &alphas.heavier_after)),
-                cell(self.alpha(name, |alphas| &alphas.lighter_before)),
-                cell(self.alpha(name, |alphas| &alphas.lighter_after)),
-            ]);
-        }
+        let alpha = |policy: &Entrant, part: Part| self.alpha(policy.name(), part);
+        let starved = ["starved_time_percent", "starved_lo", "starved_hi"];
+        let unused = ["unused_at_drops_percent", "unused_lo", "unused_hi"];
+        let table = self.runs.policies.table("fig10-summary");
         table
+            .interval(starved, |p| self.starved(context, p.name()))
+            .interval(unused, |p| self.unused(context, p.name()))
+            .number("drops", |p| {
+                Some(self.runs.values(p.name(), |run| run.unused.1).iter().sum())
+            })
+            .number("alpha_heavier_before", |p| alpha(p, |a| &a.heavier_before))
+            .number("alpha_heavier_after", |p| alpha(p, |a| &a.heavier_after))
+            .number("alpha_lighter_before", |p| alpha(p, |a| &a.lighter_before))
+            .number("alpha_lighter_after", |p| alpha(p, |a| &a.lighter_after))
+            .table()
     }
 
-    fn drawings(&self, traces: &[NumberedTrace]) -> Result<Vec<Figure>, FigureError> {
-        let ports = traces.first().map_or([0, 1], |t| ports_of(&t.trace));
+    fn drawings(&self) -> Result<Vec<Figure>, FigureError> {
         let bars: fn(&Run) -> Option<&[Bars; 2]> = |run| run.bars.as_ref();
         let fine: fn(&Run) -> Option<&[Bars; 2]> = |run| run.fine.as_ref();
         let parts = [
@@ -420,7 +384,7 @@ impl Results {
                 fine,
             ),
         ];
-        let drawings = parts.map(|(name, title, part)| self.drawing(name, title, ports, part));
+        let drawings = parts.map(|(name, title, part)| self.drawing(name, title, part));
         drawings.into_iter().collect()
     }
 
@@ -429,10 +393,9 @@ impl Results {
         &self,
         name: &str,
         title: &str,
-        ports: [u32; 2],
         part: fn(&Run) -> Option<&[Bars; 2]>,
     ) -> Result<Figure, FigureError> {
-        let shown = ["cs", "dt", self.policies[0].name()];
+        let shown = ["cs", "dt", self.runs.policies.learned()];
         let mut timeline = Timeline {
             trace: 0,
             start_ms: 0.0,
@@ -441,12 +404,12 @@ impl Results {
             series: Vec::new(),
         };
         for policy in shown {
-            let Some(bars) = self.runs(policy).first().and_then(part) else {
+            let Some(bars) = self.runs.of(policy).first().and_then(part) else {
                 continue;
             };
             timeline.start_ms = bars[0].start.as_ms_f64();
             timeline.bin_ms = bars[0].width.as_ms_f64();
-            let pairs = ports.into_iter().zip(bars);
+            let pairs = self.ports.into_iter().zip(bars);
             timeline
                 .series
                 .extend(pairs.map(|(port, bars)| series_of(policy, port, bars)));
@@ -464,7 +427,11 @@ impl Results {
             .iter()
             .enumerate()
             .filter_map(|(place, series)| {
-                let policy = self.policies.iter().find(|p| p.name() == series.policy)?;
+                let policy = self
+                    .runs
+                    .policies
+                    .iter()
+                    .find(|p| p.name() == series.policy)?;
                 let port = ["A", "B"][place % 2];
                 Some(Row {
                     label: format!("{}, port {port}", series.policy),

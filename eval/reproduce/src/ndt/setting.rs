@@ -1,6 +1,5 @@
 //! Common parts of the figures of NDT: amount of simulation, policies, intervals.
 
-use bufgym_eval::data::Role;
 use bufgym_eval::entrant::Entrant;
 use bufgym_eval::evaluate::{EvalError, NumberedTrace};
 use bufgym_eval::figures::style::{self, Stroke};
@@ -10,6 +9,7 @@ use bufgym_sim::switch::PolicySpec;
 use bufgym_util::convert::index;
 
 use super::NdtConfig;
+use super::experiment::Policies;
 use crate::Scale;
 use crate::runs::{PapersError, Work, best_static, test_traces};
 
@@ -132,11 +132,10 @@ impl Context<'_> {
     }
 
     /// Returns the learned policy and these rules, in this order.
-    pub fn policies(&self, rules: &[&str]) -> Vec<Entrant> {
-        let rules = rules
-            .iter()
-            .map(|name| Entrant::rule(PolicySpec::named(name)));
-        std::iter::once(self.learned.clone()).chain(rules).collect()
+    pub fn policies(&self, rules: &'static [&'static str]) -> Policies {
+        let own = std::iter::once(self.learned.clone());
+        let named = |name: &&str| Entrant::rule(PolicySpec::named(name));
+        Policies::new(own.chain(rules.iter().map(named)).collect(), rules)
     }
 
     /// Returns [`policies`](Context::policies), and the series that the paper does not have: DT with the best
@@ -146,17 +145,13 @@ impl Context<'_> {
     /// Fails if the scenario is invalid.
     pub(crate) fn with_additions(
         &self,
-        rules: &[&str],
+        rules: &'static [&'static str],
         scenario: &Scenario,
         training: u64,
-    ) -> Result<Vec<Entrant>, PapersError> {
+    ) -> Result<Policies, PapersError> {
         let mut policies = self.policies(rules);
-        let best = best_static(&self.work, scenario, self.seed, training)?;
-        for added in [best, Entrant::unlimited()] {
-            if policies.iter().all(|policy| policy.name() != added.name()) {
-                policies.push(added);
-            }
-        }
+        policies.add(best_static(&self.work, scenario, self.seed, training)?);
+        policies.add(Entrant::unlimited());
         Ok(policies)
     }
 
@@ -202,12 +197,6 @@ pub fn exactly(value: f64) -> Interval {
         low: value,
         high: value,
     }
-}
-
-/// Returns true if the paper's figure, whose series are the learned policy and `rules`, does not have the
-/// series.
-pub(crate) fn is_added(entrant: &Entrant, rules: &[&str]) -> bool {
-    entrant.role() != Role::Learned && !rules.contains(&entrant.name())
 }
 
 /// Returns the stroke of a policy in every figure.

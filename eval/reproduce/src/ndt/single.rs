@@ -1,6 +1,6 @@
 //! The 16-port switch (§VI-A, §VI-B): Fig. 8(a-c), and the fairness of Fig. 12(a).
 
-use bufgym_eval::data::{BASELINE, Evaluation, ScenarioFacts, TraceResult};
+use bufgym_eval::data::{BASELINE, Evaluation, TraceResult, UNLIMITED};
 use bufgym_eval::entrant::Entrant;
 use bufgym_eval::evaluate::{EvalConfig, NumberedTrace, evaluate_on, evaluate_traces};
 use bufgym_eval::figures::bars::Bars;
@@ -12,11 +12,12 @@ use bufgym_sim::scenario::{DEFAULT_PRESET, Scenario};
 use bufgym_util::rng::Split;
 
 use super::NdtFigure;
-use super::setting::{Context, Extent, exactly, is_added, is_lowest, listed, simulations, stroke};
-use super::variants::{self, LONG_RTO, NS3, SHORT_RTO, Variant};
+use super::experiment::{Experiment, Policies};
+use super::setting::{Context, Extent, exactly, is_lowest, listed, stroke};
+use super::variants::{LONG_RTO, NS3, SHORT_RTO, Variant};
 use crate::claim::{Claim, Target};
-use crate::report::{Panel, Report, Table, addition, cell, cells};
-use crate::runs::{PapersError, legend};
+use crate::report::{Panel, Report, Table};
+use crate::runs::PapersError;
 use crate::verdict::{ascending, same_order};
 
 /// The figures that share their runs.
@@ -46,9 +47,15 @@ const VARIANTS: [Variant; 5] = [
     LONG_RTO,
 ];
 
-/// Returns the number of simulations known in advance.
-pub fn planned(extent: &Extent, seeds: usize) -> usize {
-    simulations(RULES.len() + 3, extent.single, seeds, extent.training)
+/// Returns the extent of the experiment.
+pub fn experiment(extent: &Extent) -> Experiment {
+    Experiment {
+        rules: &RULES,
+        traces: extent.single,
+        few: extent.single,
+        training: extent.training,
+        variants: &VARIANTS,
+    }
 }
 
 /// Makes the selected ones of [`FIGURES`].
@@ -64,31 +71,17 @@ pub fn make(
         return Ok(());
     }
     let scenario = Scenario::preset(DEFAULT_PRESET)?;
-    let policies = context.with_additions(&RULES, &scenario, context.extent.training)?;
-    let traces = context.traces(&scenario, context.extent.single)?;
-    let results = Results {
-        evaluation: evaluate(context, &scenario, &policies, &traces)?,
-        policies,
-    };
-    let mut claims = results.claims(context);
-    claims.retain(|claim| wanted.iter().any(|figure| is_of(claim, *figure)));
-    variants::explain(&mut claims, &VARIANTS, |variant| {
-        let scenario = variant.of(&scenario)?;
-        let traces = context.few_traces(&scenario, context.extent.single)?;
-        let policies = context.policies(&RULES);
-        // The unlimited buffer always runs too.
-        context.work.plan((policies.len() + 1) * traces.len());
-        let results = Results {
-            evaluation: evaluate(context, &scenario, &policies, &traces)?,
-            policies,
-        };
-        Ok(results.claims(context))
+    let experiment = experiment(&context.extent);
+    let (results, claims) = experiment.run(context, &scenario, evaluate, |results, context| {
+        let mut claims = results.claims(context);
+        claims.retain(|claim| wanted.iter().any(|figure| is_of(claim, *figure)));
+        claims
     })?;
     report.claims.extend(claims);
     for figure in FIGURES.iter().filter(|figure| wanted.contains(figure)) {
         report.panels.push(results.panel(context, *figure)?);
     }
-    report.scenarios.push(ScenarioFacts::of(&scenario));
+    report.add_scenario(&scenario);
     Ok(())
 }
 
@@ -100,9 +93,13 @@ fn is_of(claim: &Claim, figure: NdtFigure) -> bool {
 fn evaluate(
     context: &Context,
     scenario: &Scenario,
-    policies: &[Entrant],
+    policies: Policies,
     traces: &[NumberedTrace],
-) -> Result<Evaluation, PapersError> {
+) -> Result<Results, PapersError> {
+    // The unlimited buffer always runs too.
+    if policies.place(UNLIMITED).is_none() {
+        context.work.plan(traces.len());
+    }
     let config = EvalConfig {
         traces: traces.len() as u64,
         resamples: context.resamples,
@@ -110,17 +107,20 @@ fn evaluate(
     };
     let tick =
         |progress: bufgym_eval::Progress<'_>| context.work.tick(progress.policy, progress.trace);
-    Ok(match context.work.executor() {
+    let evaluation = match context.work.executor() {
         None => evaluate_traces(&config, Split::Test, traces, &tick)?,
         Some(executor) => evaluate_on(&config, Split::Test, traces, executor, &tick)?,
+    };
+    Ok(Results {
+        evaluation,
+        policies,
     })
 }
 
 /// The runs of all policies.
 struct Results {
     evaluation: Evaluation,
-    /// Policies in the order of tables and legends.
-    policies: Vec<Entrant>,
+    policies: Policies,
 }
 
 impl Results {
@@ -151,14 +151,8 @@ impl Results {
 
     /// Returns the mean of `values` for the learned policy and each baseline of the paper.
     fn compared(&self, values: impl Fn(&str) -> Vec<f64>) -> Vec<(&str, Option<f64>)> {
-        let paper = self.policies.iter().filter(|p| !is_added(p, &RULES));
-        paper
-            .map(|p| (p.name(), stats::mean(&values(p.name()))))
-            .collect()
-    }
-
-    fn learned(&self) -> &str {
-        self.policies[0].name()
+        let policies = &self.policies;
+        policies.compared(|policy| stats::mean(&values(policy)))
     }
 
     fn claims(&self, context: &Context) -> Vec<Claim> {
@@ -171,7 +165,7 @@ impl Results {
 
     /// Returns the claims of Fig. 8(a).
     fn mean_fct_claims(&self, context: &Context) -> Vec<Claim> {
-        let ndt = self.learned();
+        let ndt = self.policies.learned();
         let means = self.compared(|policy| self.means(policy));
         let of = |name: &str| means.iter().find(|m| m.0 == name).and_then(|m| m.1);
         // NDT is 8 % below EDT and 43 % below ST.
@@ -234,7 +228,7 @@ impl Results {
 
     /// Returns the claims of Fig. 8(b).
     fn improvement_claims(&self, context: &Context) -> Vec<Claim> {
-        let ndt = self.learned();
+        let ndt = self.policies.learned();
         let (own, edt) = (self.ratios(ndt), self.ratios("edt"));
         let won = |ratios: &[f64]| -> Vec<f64> {
             let wins = ratios.iter().map(|ratio| *ratio < stats::WON_BELOW);
@@ -291,7 +285,7 @@ impl Results {
 
     /// Returns the claims of Fig. 8(c).
     fn tail_claims(&self, context: &Context) -> Vec<Claim> {
-        let ndt = self.learned();
+        let ndt = self.policies.learned();
         let mean = |policy: &str| stats::mean(&self.tails(policy));
         let order = mean(ndt)
             .zip(mean("edt"))
@@ -321,7 +315,7 @@ impl Results {
 
     /// Returns the claims of Fig. 12(a).
     fn fairness_claims(&self, context: &Context) -> Vec<Claim> {
-        let ndt = self.learned();
+        let ndt = self.policies.learned();
         let means = self.compared(|policy| self.variances(policy));
         let of = |name: &str| means.iter().find(|m| m.0 == name).and_then(|m| m.1);
         let found = format!("Variances found: {}.", listed(&means));
@@ -396,51 +390,36 @@ impl Results {
     }
 
     fn mean_fct_table(&self, context: &Context) -> Table {
-        let columns = [
-            "policy",
-            "addition",
-            "trace",
-            "mean_fct_ms",
-            "ratio_to_dt",
-            "all_traces_mean_fct_ms",
-            "all_traces_ratio_to_dt",
-            "ratio_lo",
-            "ratio_hi",
-        ];
-        let mut table = Table::new("fig8a", &columns);
-        for policy in &self.policies {
-            let name = policy.name();
+        let of_policy = |policy| {
+            let name = Entrant::name(policy);
             let mean = stats::mean(&self.means(name));
-            let [ratio, low, high] = cells(context.mean(&self.ratios(name)).as_ref());
-            for result in self.evaluation.results_of(name) {
-                table.push(vec![
-                    name.to_owned(),
-                    addition(is_added(policy, &RULES)),
-                    result.trace.to_string(),
-                    cell(result.all_flows.mean_fct_ms),
-                    cell(result.ratio_to_dt),
-                    cell(mean),
-                    ratio.clone(),
-                    low.clone(),
-                    high.clone(),
-                ]);
-            }
-        }
+            let ratio = context.mean(&self.ratios(name));
+            let results = self.evaluation.results_of(name);
+            results.map(move |result| (policy, result, mean, ratio))
+        };
+        let rows = self.policies.iter().flat_map(of_policy);
+        let table = self.policies.rows("fig8a", rows, |row| row.0);
         table
+            .text("trace", |row| row.1.trace.to_string())
+            .number("mean_fct_ms", |row| row.1.all_flows.mean_fct_ms)
+            .number("ratio_to_dt", |row| row.1.ratio_to_dt)
+            .number("all_traces_mean_fct_ms", |row| row.2)
+            .interval(["all_traces_ratio_to_dt", "ratio_lo", "ratio_hi"], |row| {
+                row.3
+            })
+            .table()
     }
 
     fn mean_fct_drawing(&self) -> Result<Figure, FigureError> {
-        let curve = |policy: &Entrant| {
-            let values = sorted(&self.means(policy.name()));
+        let curves = self.policies.curves(|policy| {
+            let values = sorted(&self.means(policy));
             let count = values.len() as f64;
             let steps = values.iter().enumerate().flat_map(|(rank, value)| {
                 let share = |rank: usize| rank as f64 / count;
                 [(*value, share(rank)), (*value, share(rank + 1))]
             });
-            let name = legend(policy, is_added(policy, &RULES));
-            Curve::new(&name, stroke(policy), steps.collect::<Vec<_>>())
-        };
-        let curves: Vec<Curve> = self.policies.iter().map(curve).collect();
+            steps.collect::<Vec<_>>()
+        });
         let (least, most) = extent_x(&curves).unwrap_or((1.0, 10.0));
         Plot {
             name: "fig8a",
@@ -462,23 +441,22 @@ impl Results {
     }
 
     fn improvement_table(&self) -> Table {
-        let columns = ["policy", "addition", "rank", "trace", "improvement_percent"];
-        let mut table = Table::new("fig8b", &columns);
-        for policy in self.against_dt() {
-            let mut results: Vec<&TraceResult> =
-                self.evaluation.results_of(policy.name()).collect();
+        let of_policy = |policy| {
+            let results = self.evaluation.results_of(Entrant::name(policy));
+            let mut results: Vec<&TraceResult> = results.collect();
             results.sort_by(|a, b| key(b).total_cmp(&key(a)));
-            for (rank, result) in results.iter().enumerate() {
-                table.push(vec![
-                    policy.name().to_owned(),
-                    addition(is_added(policy, &["edt"])),
-                    (rank + 1).to_string(),
-                    result.trace.to_string(),
-                    cell(result.ratio_to_dt.map(|ratio| 100.0 * (1.0 - ratio))),
-                ]);
-            }
-        }
+            let ranks = results.into_iter().enumerate();
+            ranks.map(move |(place, result)| (policy, place + 1, result))
+        };
+        let rows = self.against_dt().flat_map(of_policy);
+        let table = self.policies.rows("fig8b", rows, |row| row.0);
         table
+            .text("rank", |row| row.1.to_string())
+            .text("trace", |row| row.2.trace.to_string())
+            .number("improvement_percent", |row| {
+                Some(100.0 * (1.0 - row.2.ratio_to_dt?))
+            })
+            .table()
     }
 
     /// Returns the policies of Fig. 8(b) and 8(c), then the additional ones.
@@ -497,7 +475,7 @@ impl Results {
                 let count = values.len() as f64;
                 let points = values.iter().enumerate();
                 let points = points.map(|(rank, v)| (100.0 * (rank as f64 + 0.5) / count, *v));
-                let name = legend(policy, is_added(policy, &["edt"]));
+                let name = self.policies.legend(policy);
                 Curve::new(&name, stroke(policy), points.collect::<Vec<_>>())
             })
             .collect()
@@ -529,32 +507,22 @@ impl Results {
     }
 
     fn tail_table(&self, context: &Context) -> Table {
-        let columns = [
-            "policy",
-            "addition",
-            "trace",
-            "p99_ratio_to_dt",
-            "all_traces_p99_ratio_to_dt",
-            "ratio_lo",
-            "ratio_hi",
-        ];
-        let mut table = Table::new("fig8c", &columns);
-        for policy in self.against_dt() {
-            let name = policy.name();
-            let [mean, low, high] = cells(context.mean(&self.tails(name)).as_ref());
-            for result in self.evaluation.results_of(name) {
-                table.push(vec![
-                    name.to_owned(),
-                    addition(is_added(policy, &["edt"])),
-                    result.trace.to_string(),
-                    cell(result.p99_ratio_to_dt),
-                    mean.clone(),
-                    low.clone(),
-                    high.clone(),
-                ]);
-            }
-        }
+        let of_policy = |policy| {
+            let name = Entrant::name(policy);
+            let mean = context.mean(&self.tails(name));
+            let results = self.evaluation.results_of(name);
+            results.map(move |result| (policy, result, mean))
+        };
+        let rows = self.against_dt().flat_map(of_policy);
+        let table = self.policies.rows("fig8c", rows, |row| row.0);
         table
+            .text("trace", |row| row.1.trace.to_string())
+            .number("p99_ratio_to_dt", |row| row.1.p99_ratio_to_dt)
+            .interval(
+                ["all_traces_p99_ratio_to_dt", "ratio_lo", "ratio_hi"],
+                |row| row.2,
+            )
+            .table()
     }
 
     fn tail_drawing(&self) -> Result<Figure, FigureError> {
@@ -579,39 +547,21 @@ impl Results {
     }
 
     fn fairness_table(&self, context: &Context) -> Table {
-        let columns = [
-            "policy",
-            "addition",
-            "variance",
-            "variance_lo",
-            "variance_hi",
-            "ratio_to_st",
-            "ratio_lo",
-            "ratio_hi",
-        ];
-        let mut table = Table::new("fig12a", &columns);
-        for policy in &self.policies {
-            let own = self.variances(policy.name());
-            let [mean, low, high] = cells(context.mean(&own).as_ref());
-            let ratio = context.ratio(&own, &self.variances("st"));
-            let [ratio, ratio_low, ratio_high] = cells(ratio.as_ref());
-            table.push(vec![
-                policy.name().to_owned(),
-                addition(is_added(policy, &RULES)),
-                mean,
-                low,
-                high,
-                ratio,
-                ratio_low,
-                ratio_high,
-            ]);
-        }
+        let own = |policy: &Entrant| self.variances(policy.name());
+        let table = self.policies.table("fig12a");
         table
+            .interval(["variance", "variance_lo", "variance_hi"], |policy| {
+                context.mean(&own(policy))
+            })
+            .interval(["ratio_to_st", "ratio_lo", "ratio_hi"], |policy| {
+                context.ratio(&own(policy), &self.variances("st"))
+            })
+            .table()
     }
 
     fn fairness_drawing(&self, context: &Context) -> Result<Figure, FigureError> {
         let bars = self.policies.iter().map(|policy| {
-            let name = legend(policy, is_added(policy, &RULES));
+            let name = self.policies.legend(policy);
             let value = context.mean(&self.variances(policy.name()));
             (name, stroke(policy), value)
         });

@@ -4,7 +4,7 @@ pub mod measured;
 pub mod played;
 mod stretched;
 
-use bufgym_eval::data::{BASELINE, ScenarioFacts};
+use bufgym_eval::data::BASELINE;
 use bufgym_eval::entrant::Entrant;
 use bufgym_eval::figures::plot::{Curve, Plot, extent_y};
 use bufgym_eval::figures::style::Stroke;
@@ -14,13 +14,14 @@ use bufgym_eval::stats::{self, Interval};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 
 use super::NdtFigure;
+use super::experiment::Policies;
 use super::setting::{
-    Context, Extent, LOADS, exactly, is_added, is_lowest, listed, reduction, simulations, stroke,
+    Context, Extent, LOADS, exactly, is_lowest, listed, reduction, simulations, stroke,
 };
 use super::variants::{self, LINUX, SHORT_RTO, Variant};
 use crate::claim::{Claim, Target};
-use crate::report::{Panel, Report, Table, addition, cells};
-use crate::runs::{PapersError, best_static_runs, legend, mean_fcts};
+use crate::report::{Panel, Report, Rows};
+use crate::runs::{PapersError, best_static_runs, mean_fcts};
 use crate::verdict::ascending;
 
 const PRESET: &str = "ndt-testbed-4x1g";
@@ -69,7 +70,7 @@ struct Results {
     figure: NdtFigure,
     /// Description of the origin of the runs, compared with the paper's.
     origin: &'static str,
-    policies: Vec<Entrant>,
+    policies: Policies,
     points: Vec<Point>,
 }
 
@@ -107,12 +108,10 @@ pub fn make(context: &Context, figure: NdtFigure, report: &mut Report) -> Result
              search.",
             results.points.first().map_or(0, |point| point.means[0].len()),
         ),
-        tables: vec![results.table(context)],
+        tables: vec![results.table(context).table()],
         drawings: vec![results.drawing(context)?],
     });
-    if report.scenarios.iter().all(|s| s.name != PRESET) {
-        report.scenarios.push(ScenarioFacts::of(&scenario));
-    }
+    report.add_scenario(&scenario);
     Ok(())
 }
 
@@ -126,7 +125,7 @@ fn measure(
     context: &Context,
     figure: NdtFigure,
     scenario: &Scenario,
-    policies: Vec<Entrant>,
+    policies: Policies,
     count: u64,
     all_sets: bool,
 ) -> Result<Results, PapersError> {
@@ -149,13 +148,10 @@ fn measure(
 }
 
 impl Results {
-    fn place(&self, policy: &str) -> Option<usize> {
-        self.policies.iter().position(|p| p.name() == policy)
-    }
-
     /// Returns the mean FCT over DT's at every load.
     fn ratios(&self, context: &Context, policy: &str) -> Vec<(u32, Option<Interval>)> {
-        let places = self.place(policy).zip(self.place(BASELINE));
+        let policies = &self.policies;
+        let places = policies.place(policy).zip(policies.place(BASELINE));
         let ratio = |point: &Point| {
             let (own, dt) = places?;
             context.ratio(&point.means[own], &point.means[dt])
@@ -174,8 +170,7 @@ impl Results {
     fn loads_won(&self, context: &Context) -> usize {
         let paper: Vec<Vec<_>> = self
             .policies
-            .iter()
-            .filter(|p| !is_added(p, &RULES))
+            .paper()
             .map(|p| self.ratios(context, p.name()))
             .collect();
         let value = |series: &[(u32, Option<Interval>)], at: usize| series[at].1.map(|r| r.mean);
@@ -207,11 +202,9 @@ impl Results {
 
     /// Claims that NDT is the best on average over the loads.
     fn best_claim(&self, context: &Context) -> Claim {
-        let ndt = self.policies[0].name();
-        let paper = self.policies.iter().filter(|p| !is_added(p, &RULES));
-        let means: Vec<(&str, Option<f64>)> = paper
-            .map(|p| (p.name(), self.mean_ratio(context, p.name())))
-            .collect();
+        let ndt = self.policies.learned();
+        let policies = &self.policies;
+        let means = policies.compared(|policy| self.mean_ratio(context, policy));
         let statement = match self.figure {
             NdtFigure::DataMining => {
                 "NDT generalises to a workload that it was not trained on and outperforms the other \
@@ -239,7 +232,7 @@ impl Results {
 
     /// Claims the largest improvement, and the load at which it occurs.
     fn maximum_claims(&self, context: &Context) -> Vec<Claim> {
-        let ndt = self.policies[0].name();
+        let ndt = self.policies.learned();
         let ratios = self.ratios(context, ndt);
         let known: Vec<(u32, Interval)> = ratios
             .iter()
@@ -288,37 +281,34 @@ impl Results {
         }
     }
 
-    fn table(&self, context: &Context) -> Table {
-        let columns = [
-            "policy",
-            "addition",
-            "load_percent",
-            "mean_fct_ms",
-            "ratio_to_dt",
-            "ratio_lo",
-            "ratio_hi",
-            "runs",
-        ];
-        let mut table = Table::new(self.name(), &columns);
-        for (place, policy) in self.policies.iter().enumerate() {
-            let ratios = self.ratios(context, policy.name());
-            for (point, (load, ratio)) in self.points.iter().zip(ratios) {
-                let means = &point.means[place];
-                let [mean, ..] = cells(context.mean(means).as_ref());
-                let [ratio, low, high] = cells(ratio.as_ref());
-                table.push(vec![
-                    policy.name().to_owned(),
-                    addition(is_added(policy, &RULES)),
-                    load.to_string(),
-                    mean,
-                    ratio,
-                    low,
-                    high,
-                    means.len().to_string(),
-                ]);
-            }
-        }
-        table
+    /// Returns the table with a row for every policy, by its index, and load, by its index.
+    fn table(&self, context: &Context) -> Rows<(usize, usize)> {
+        let loads = self.points.len();
+        let of_policy = |policy| (0..loads).map(move |load| (policy, load));
+        let rows = (0..self.policies.len()).flat_map(of_policy);
+        let name = self.name();
+        let rows = self.policies.rows(name, rows, |row| &self.policies[row.0]);
+        let rows = rows.text("load_percent", |row| self.points[row.1].load.to_string());
+        let names = ["mean_fct_ms", "ratio_to_dt", "ratio_lo", "ratio_hi"];
+        self.add_means(context, rows, names)
+            .text("runs", |row| self.means(row).len().to_string())
+    }
+
+    /// Adds the columns of the mean FCT and of its ratio to DT's.
+    fn add_means(
+        &self,
+        context: &Context,
+        rows: Rows<(usize, usize)>,
+        [mean, ratio @ ..]: [&'static str; 4],
+    ) -> Rows<(usize, usize)> {
+        let policies = self.policies.iter();
+        let ratios: Vec<_> = policies.map(|p| self.ratios(context, p.name())).collect();
+        rows.number(mean, |row| Some(context.mean(self.means(row))?.mean))
+            .interval(ratio, |row| ratios[row.0][row.1].1)
+    }
+
+    fn means(&self, (policy, load): &(usize, usize)) -> &[f64] {
+        &self.points[*load].means[*policy]
     }
 
     /// Returns a policy's ratio to DT over the load.
@@ -331,7 +321,7 @@ impl Results {
 
     fn drawing(&self, context: &Context) -> Result<Figure, FigureError> {
         let curve = |policy: &Entrant| {
-            let name = legend(policy, is_added(policy, &RULES));
+            let name = self.policies.legend(policy);
             self.curve(context, policy, &name, stroke(policy))
         };
         let curves: Vec<Curve> = self.policies.iter().map(curve).collect();
@@ -406,7 +396,7 @@ mod tests {
 
     #[test]
     fn the_table_has_a_row_for_every_policy_and_load() {
-        let table = context(|c| results(NdtFigure::WebSearch, 8.0, 9.0).table(c));
+        let table = context(|c| results(NdtFigure::WebSearch, 8.0, 9.0).table(c).table());
         assert_eq!(table.rows.len(), 3 * LOADS.len());
         assert_eq!(
             table.rows[0],

@@ -2,7 +2,6 @@
 
 use bufgym_env::control::TriggerMode;
 use bufgym_eval::batch::{Quantity, Running};
-use bufgym_eval::data::ScenarioFacts;
 use bufgym_eval::entrant::Recording;
 use bufgym_eval::evaluate::{EvalError, NumberedTrace};
 use bufgym_eval::explain::{Inference, Observations, Watched, watch};
@@ -155,9 +154,7 @@ pub fn make(context: &Context, report: &mut Report) -> Result<(), PapersError> {
         tables: vec![results.distribution_table(), results.table()],
         drawings: vec![results.drawing()?],
     });
-    if report.scenarios.iter().all(|s| s.name != PRESET) {
-        report.scenarios.push(ScenarioFacts::of(&testbed));
-    }
+    report.add_scenario(&testbed);
     Ok(())
 }
 
@@ -359,47 +356,36 @@ impl Results {
 
     /// Returns the points of the drawing.
     fn distribution_table(&self) -> Table {
-        let columns = ["series", "trigger", "rate_bps", "share", "interval_ms"];
-        let mut table = Table::new("fig12b", &columns);
-        for series in &self.series {
+        let rows = self.series.iter().flat_map(|series| {
             let percentiles = stats::half_percentiles(&series.intervals_ms);
-            for (ms, share) in distribution(&percentiles) {
-                table.push(vec![
-                    series.name(),
-                    series.trigger.name().to_owned(),
-                    series.rate_bps.to_string(),
-                    cell(Some(share)),
-                    cell(Some(ms)),
-                ]);
-            }
-        }
-        table
+            let points = distribution(&percentiles).into_iter();
+            points.map(move |(ms, share)| (series, ms, share))
+        });
+        Table::of("fig12b", rows)
+            .text("series", |row| row.0.name())
+            .text("trigger", |row| row.0.trigger.name().to_owned())
+            .text("rate_bps", |row| row.0.rate_bps.to_string())
+            .number("share", |row| Some(row.2))
+            .number("interval_ms", |row| Some(row.1))
+            .table()
     }
 
     fn table(&self) -> Table {
-        let columns = [
-            "series",
-            "addition",
-            "count",
-            "p5_ms",
-            "p50_ms",
-            "p95_ms",
-            "below_inference_percent",
-            "below_0.4_ms_percent",
-        ];
-        let mut table = Table::new("fig12b-summary", &columns);
-        for series in &self.series {
-            table.push(vec![
-                series.name(),
-                addition(false),
-                series.intervals_ms.len().to_string(),
-                cell(series.percentile(0.05)),
-                cell(series.percentile(0.5)),
-                cell(series.percentile(0.95)),
-                cell(series.below(self.inference_ms())),
-                cell(series.below(PAPER_INFERENCE_MS)),
-            ]);
-        }
+        let of = |q: f64| move |series: &&Series| series.percentile(q);
+        let summary = Table::of("fig12b-summary", &self.series)
+            .text("series", |series| series.name())
+            .text("addition", |_| addition(false))
+            .text("count", |series| series.intervals_ms.len().to_string())
+            .number("p5_ms", of(0.05))
+            .number("p50_ms", of(0.5))
+            .number("p95_ms", of(0.95))
+            .number("below_inference_percent", |series| {
+                series.below(self.inference_ms())
+            })
+            .number("below_0.4_ms_percent", |series| {
+                series.below(PAPER_INFERENCE_MS)
+            });
+        let mut table = summary.table();
         let inference = [self.inference.median_us, self.inference.p99_us].map(|us| us / 1e3);
         table.push(vec![
             "inference, median and p99".to_owned(),

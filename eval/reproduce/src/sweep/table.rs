@@ -3,25 +3,56 @@
 use bufgym_eval::stats::Spread;
 
 use super::{Metric, Point, Series, Swept};
+use crate::grid::Measured;
 use crate::report::{Table, addition, cell};
+
+/// A series at a point, with its simulations.
+type Row<'a> = (&'a Series, &'a Point, &'a [Measured]);
 
 impl Swept<'_> {
     /// Returns all metrics at all points; series that were not run have no rows. `regime` is that of the tail
     /// `of`.
     pub fn table(&self, of: Metric) -> Table {
-        let mut columns = vec!["series", "addition", "x", "runs", "unfinished"];
-        let metrics = self.metrics();
-        columns.extend(metrics.iter().flat_map(|metric| metric.columns()));
-        columns.extend(["incast_floor", "incast_floor_and_rto", "regime"]);
-        let mut table = Table::new(&format!("fig{}", self.sweep.figure), &columns);
-        for series in &self.sweep.series {
-            for point in &self.sweep.points {
-                if !self.of(series, point).is_empty() {
-                    table.push(self.row(series, point, &metrics, of));
-                }
-            }
+        let name = format!("fig{}", self.sweep.figure);
+        let rows = self.cells().filter(|row| !row.2.is_empty());
+        let unfinished = |runs: &[Measured]| runs.iter().map(|one| one.unfinished).sum::<u64>();
+        let mut table = Table::of(&name, rows)
+            .text("series", |row| row.0.name.clone())
+            .text("addition", |row| addition(row.0.added))
+            .text("x", |row| row.1.x.to_string())
+            .text("runs", |row| row.2.len().to_string())
+            .text("unfinished", |row| unfinished(row.2).to_string());
+        for metric in self.metrics() {
+            table = table.columns(metric.columns(), |row| {
+                let value = self.value(&row.0.name, row.1, metric);
+                let part = |part: fn(Spread) -> f64| cell(value.map(part));
+                [
+                    part(|value| value.median),
+                    part(|value| value.least),
+                    part(|value| value.largest),
+                ]
+            });
         }
+        let scales = |row: &Row<'_>| self.scales(&row.0.name, row.1);
         table
+            .number("incast_floor", |row| Some(scales(row)?.0))
+            .number("incast_floor_and_rto", |row| {
+                scales(row).map(|(floor, rto)| floor + rto)
+            })
+            .text("regime", |row| {
+                let regime = self.regime(&row.0.name, row.1, of);
+                regime.map_or_else(String::new, |regime| regime.to_string())
+            })
+            .table()
+    }
+
+    /// Returns every series at every point, with its simulations.
+    fn cells(&self) -> impl Iterator<Item = Row<'_>> {
+        let of_series = move |series| {
+            let points = self.sweep.points.iter();
+            points.map(move |point| (series, point, self.of(series, point)))
+        };
+        self.sweep.series.iter().flat_map(of_series)
     }
 
     /// Returns the metrics of the table: only figures with lossless packets have pauses.
@@ -35,54 +66,22 @@ impl Swept<'_> {
 
     /// Returns one metric by seed: a row for every series, point and simulation.
     pub(crate) fn by_seed(&self, panel: &str, metric: Metric) -> Table {
-        let columns = ["figure", "panel", "x", "policy", "seed", "value"];
         let letter = panel.trim_start_matches(self.sweep.figure);
         let name = match letter {
             "" => format!("fig{panel}-by-seed"),
             _ => format!("fig{panel}"),
         };
-        let mut table = Table::new(&name, &columns);
-        for series in &self.sweep.series {
-            for point in &self.sweep.points {
-                for (seed, measured) in self.of(series, point).iter().enumerate() {
-                    table.push(vec![
-                        self.sweep.figure.to_owned(),
-                        letter.to_owned(),
-                        point.x.to_string(),
-                        series.name.clone(),
-                        seed.to_string(),
-                        cell(metric.of(measured)),
-                    ]);
-                }
-            }
-        }
-        table
-    }
-
-    fn row(&self, series: &Series, point: &Point, metrics: &[Metric], of: Metric) -> Vec<String> {
-        let measured = self.of(series, point);
-        let unfinished: u64 = measured.iter().map(|one| one.unfinished).sum();
-        let mut row = vec![
-            series.name.clone(),
-            addition(series.added),
-            point.x.to_string(),
-            measured.len().to_string(),
-            unfinished.to_string(),
-        ];
-        for &metric in metrics {
-            let value = self.value(&series.name, point, metric);
-            let part = |part: fn(Spread) -> f64| cell(value.map(part));
-            row.extend([
-                part(|value| value.median),
-                part(|value| value.least),
-                part(|value| value.largest),
-            ]);
-        }
-        let scales = self.scales(&series.name, point);
-        let regime = self.regime(&series.name, point, of);
-        row.push(cell(scales.map(|(floor, _)| floor)));
-        row.push(cell(scales.map(|(floor, timeout)| floor + timeout)));
-        row.push(regime.map_or_else(String::new, |regime| regime.to_string()));
-        row
+        let rows = self.cells().flat_map(|(series, point, runs)| {
+            let runs = runs.iter().enumerate();
+            runs.map(move |(seed, measured)| (series, point, seed, measured))
+        });
+        Table::of(&name, rows)
+            .text("figure", |_| self.sweep.figure.to_owned())
+            .text("panel", |_| letter.to_owned())
+            .text("x", |row| row.1.x.to_string())
+            .text("policy", |row| row.0.name.clone())
+            .text("seed", |row| row.2.to_string())
+            .number("value", |row| metric.of(row.3))
+            .table()
     }
 }

@@ -25,8 +25,11 @@ fn grades(starved: [f64; 3], unused: [f64; 3], alphas: [f64; 4]) -> Vec<Grade> {
             vec![run(starved[place], unused[place], alphas)]
         });
         let results = Results {
-            policies: context.policies(&RULES),
-            runs: runs.into_iter().collect(),
+            runs: Runs {
+                policies: context.policies(&RULES),
+                runs: runs.into_iter().collect(),
+            },
+            ports: [0, 1],
             buffer_bytes: 256_000,
         };
         results.claims(context).iter().map(Claim::grade).collect()
@@ -80,10 +83,10 @@ fn a_run_yields_bars_shares_and_alphas() {
         let traces = context.traces(&scenario, 1).unwrap();
         let policies = context.policies(&RULES);
         let results = measure(context, &scenario, policies, &traces).unwrap();
-        let [ndt, cs, dt] = [0, 1, 2].map(|place| &results.runs[place][0]);
+        let [ndt, cs, dt] = [0, 1, 2].map(|place| &results.runs.runs[place][0]);
         assert!(ndt.alphas.is_some() && cs.alphas.is_none());
         assert!(dt.unused.0 / dt.unused.1 > cs.unused.0 / cs.unused.1.max(1.0));
-        assert_eq!(results.drawings(&traces).unwrap().len(), 2);
+        assert_eq!(results.drawings().unwrap().len(), 2);
         assert!(results.bars_table().rows.len() > 6);
         assert_eq!(results.table(context).rows.len(), 3);
     });

@@ -53,8 +53,8 @@ fn results(ndt: [f64; 2], edt: [f64; 2]) -> Results {
         ("unlimited", [50.0, 50.0]),
     ]);
     let mut policies = context(|context| context.policies(&RULES));
-    policies.push("dt:alpha=64".parse().unwrap());
-    policies.push(Entrant::unlimited());
+    policies.add("dt:alpha=64".parse().unwrap());
+    policies.add(Entrant::unlimited());
     Results {
         evaluation,
         policies,

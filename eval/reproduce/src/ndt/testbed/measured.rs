@@ -6,7 +6,6 @@ mod report;
 use std::time::{Duration, Instant};
 
 use bufgym_eval::batch::{Quantity, Running};
-use bufgym_eval::data::BASELINE;
 use bufgym_eval::entrant::Entrant;
 use bufgym_eval::evaluate::{EvalError, NumberedTrace, OnProgress};
 use bufgym_eval::result_cache::ResultCache;
@@ -17,6 +16,7 @@ use bufgym_sim::traffic::Trace;
 use bufgym_util::convert::floor_u64;
 use serde::{Deserialize, Serialize};
 
+use super::super::experiment::Policies;
 use super::super::setting::{Context, Extent, LOADS};
 use super::super::{NdtConfig, NdtFigure};
 use super::played::{Played, Worst};
@@ -93,7 +93,7 @@ struct Planned {
 #[derive(Debug)]
 pub struct Plan {
     config: MeasuredConfig,
-    policies: Vec<Entrant>,
+    policies: Policies,
     panels: Vec<Planned>,
 }
 
@@ -155,7 +155,7 @@ impl Plan {
         let panels = wanted.map(|panel| Planned::new(panel, &config));
         Ok(Plan {
             panels: panels.collect::<Result<_, _>>()?,
-            policies,
+            policies: Policies::new(policies, &RULES),
             config,
         })
     }
@@ -364,7 +364,7 @@ impl Panel<'_> {
 
     fn results(
         &self,
-        policies: &[Entrant],
+        policies: &Policies,
         origin: &'static str,
         mean: impl Fn(usize, usize, usize) -> f64,
     ) -> Results {
@@ -382,31 +382,25 @@ impl Panel<'_> {
         Results {
             figure: self.planned.figure,
             origin,
-            policies: policies.to_vec(),
+            policies: policies.clone(),
             points: points.collect(),
         }
     }
 
     /// Returns the measured results.
-    fn measured(&self, policies: &[Entrant]) -> Results {
+    fn measured(&self, policies: &Policies) -> Results {
         let mean =
             |load: usize, policy: usize, trace: usize| self.played[load][policy][trace].mean_fct_ms;
         self.results(policies, MEASURED, mean)
     }
 
     /// Returns the results that the simulator predicts.
-    fn predicted(&self, policies: &[Entrant]) -> Results {
+    fn predicted(&self, policies: &Policies) -> Results {
         let mean = |load: usize, policy: usize, trace: usize| {
             self.predicted[load][policy][trace].mean_fct_ms
         };
         self.results(policies, super::SIMULATED, mean)
     }
-}
-
-/// Returns the index of the baseline among the policies.
-fn baseline(policies: &[Entrant]) -> usize {
-    let place = policies.iter().position(|policy| policy.name() == BASELINE);
-    place.unwrap_or(0)
 }
 
 #[cfg(test)]

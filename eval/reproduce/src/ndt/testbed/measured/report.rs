@@ -12,56 +12,12 @@ use bufgym_eval::stats;
 use super::super::super::setting::{Context, stroke};
 use super::super::super::{notes, sort};
 use super::super::played::{Played, Worst};
-use super::super::{RULES, is_added, legend, stretched, workload};
-use super::{Panel, Plan, Predicted, baseline, extent};
+use super::super::{stretched, workload};
+use super::{Panel, Plan, Predicted, extent};
 use crate::claim::Claim;
-use crate::report::{Panel as Drawn, Report, Table, cell, cells};
+use crate::report::{Panel as Drawn, Report, Table};
 use crate::runs::PapersError;
 use crate::verdict::Grade;
-
-/// Columns of the table besides those of the simulated figure.
-const COLUMNS: [&str; 15] = [
-    "simulated_mean_fct_ms",
-    "simulated_ratio_to_dt",
-    "simulated_ratio_lo",
-    "simulated_ratio_hi",
-    "simulated_over_measured",
-    "drops",
-    "simulated_drops",
-    "timeouts",
-    "simulated_timeouts",
-    "late_p50_us",
-    "late_p99_us",
-    "late_p50_share",
-    "cpu_headroom",
-    "void_runs",
-    "simulated_propagation_ns",
-];
-
-/// Columns of the table of runs.
-const RUN_COLUMNS: [&str; 21] = [
-    "policy",
-    "load_percent",
-    "trace",
-    "seed",
-    "flows",
-    "mean_fct_ms",
-    "p99_fct_ms",
-    "drops",
-    "timeouts",
-    "decisions",
-    "simulated_mean_fct_ms",
-    "simulated_drops",
-    "simulated_timeouts",
-    "late_p50_us",
-    "late_p99_us",
-    "longest_stall_us",
-    "start_late_p99_us",
-    "decision_p99_us",
-    "rtt_us",
-    "cpu_headroom",
-    "load_average",
-];
 
 /// Builds the whole report.
 ///
@@ -133,8 +89,8 @@ fn drawn(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Result<Drawn,
     let policies = &plan.policies;
     let (measured, predicted) = (panel.measured(policies), panel.predicted(policies));
     let mut curves: Vec<Curve> = Vec::new();
-    for policy in policies {
-        let name = legend(policy, is_added(policy, &RULES));
+    for policy in policies.iter() {
+        let name = policies.legend(policy);
         curves.push(measured.curve(context, policy, &name, stroke(policy)));
     }
     for policy in policies.iter().filter(|policy| policy.name() != BASELINE) {
@@ -208,7 +164,7 @@ fn claims(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Vec<Claim> {
 /// Describes the ratio to DT over all pairs of runs of any load, which shows whether it is significantly
 /// below 1.
 fn over_all(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> String {
-    let dt = baseline(&plan.policies);
+    let dt = plan.policies.place(BASELINE).unwrap_or(0);
     let ratios = panel.played.iter().flat_map(|load| {
         let pairs = load[0].iter().zip(&load[dt]);
         pairs.map(|(own, dt)| own.mean_fct_ms / dt.mean_fct_ms)
@@ -235,7 +191,7 @@ fn agreement(plan: &Plan, panel: &Panel<'_>) -> Option<String> {
         })
         .collect();
     // Ratios are relative to the first policy.
-    pairs.swap(0, baseline(&plan.policies));
+    pairs.swap(0, plan.policies.place(BASELINE).unwrap_or(0));
     let agreement = Agreement::of(&pairs, plan.config.figures.seed)?;
     let errors = agreement.rows.iter().map(|row| {
         let percent = |ratio: f64| 100.0 * (ratio - 1.0);
@@ -264,88 +220,87 @@ fn over_loads<T>(by_load: &[Vec<Vec<T>>], policy: usize, value: fn(&T) -> f64) -
 fn table(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Table {
     let policies = &plan.policies;
     let (measured, predicted) = (panel.measured(policies), panel.predicted(policies));
-    let mut table = measured.table(context);
-    let beside = predicted.table(context);
-    table.columns.extend(COLUMNS);
-    let loads = panel.played.len();
-    for (number, row) in table.rows.iter_mut().enumerate() {
-        // These columns are the mean FCT, the ratio and the ends of its interval.
-        row.extend_from_slice(&beside.rows[number][3..7]);
-        let (policy, load) = (number / loads, number % loads);
-        let (played, predicted) = (&panel.played[load][policy], &panel.predicted[load][policy]);
-        row.extend(of_point(context, played, predicted));
-        row.push(panel.propagation_ns.to_string());
-    }
-    table
+    let names = [
+        "simulated_mean_fct_ms",
+        "simulated_ratio_to_dt",
+        "simulated_ratio_lo",
+        "simulated_ratio_hi",
+    ];
+    let played = |row: &(usize, usize)| panel.played[row.1][row.0].as_slice();
+    let simulated = |row: &(usize, usize)| panel.predicted[row.1][row.0].as_slice();
+    let worst = |row: &(usize, usize)| Worst::of(played(row));
+    predicted
+        .add_means(context, measured.table(context), names)
+        .number("simulated_over_measured", |row| {
+            let simulated = values(simulated(row), |run| run.mean_fct_ms);
+            let measured = values(played(row), |run| run.mean_fct_ms);
+            Some(context.ratio(&simulated, &measured)?.mean)
+        })
+        .number("drops", |row| mean(played(row), |run| run.drops))
+        .number("simulated_drops", |row| {
+            mean(simulated(row), |run| run.drops)
+        })
+        .number("timeouts", |row| mean(played(row), |run| run.timeouts))
+        .number("simulated_timeouts", |row| {
+            mean(simulated(row), |run| run.timeouts)
+        })
+        .number("late_p50_us", |row| Some(worst(row).late_p50_us))
+        .number("late_p99_us", |row| Some(worst(row).late_p99_us))
+        .number("late_p50_share", |row| Some(worst(row).late_p50_share))
+        .number("cpu_headroom", |row| Some(worst(row).cpu_headroom))
+        .text("void_runs", |row| worst(row).void_runs.to_string())
+        .text("simulated_propagation_ns", |_| {
+            panel.propagation_ns.to_string()
+        })
+        .table()
 }
 
-/// Returns the error of the simulator, drops and timeouts of a run on both sides, and the measurement quality
-/// of the runs.
-fn of_point(context: &Context<'_>, played: &[Played], predicted: &[Predicted]) -> Vec<String> {
-    let fct = |runs: &[Played]| runs.iter().map(|run| run.mean_fct_ms).collect::<Vec<_>>();
-    let simulated: Vec<f64> = predicted.iter().map(|run| run.mean_fct_ms).collect();
-    let [error, ..] = cells(context.ratio(&simulated, &fct(played)).as_ref());
-    let mean = |values: Vec<u64>| {
-        let values: Vec<f64> = values.into_iter().map(|value| value as f64).collect();
-        cell(stats::mean(&values))
-    };
-    let worst = Worst::of(played);
-    vec![
-        error,
-        mean(played.iter().map(|run| run.drops).collect()),
-        mean(predicted.iter().map(|run| run.drops).collect()),
-        mean(played.iter().map(|run| run.timeouts).collect()),
-        mean(predicted.iter().map(|run| run.timeouts).collect()),
-        cell(Some(worst.late_p50_us)),
-        cell(Some(worst.late_p99_us)),
-        cell(Some(worst.late_p50_share)),
-        cell(Some(worst.cpu_headroom)),
-        worst.void_runs.to_string(),
-    ]
+fn values<T>(runs: &[T], value: fn(&T) -> f64) -> Vec<f64> {
+    runs.iter().map(value).collect()
+}
+
+fn mean<T>(runs: &[T], count: fn(&T) -> u64) -> Option<f64> {
+    let counts: Vec<f64> = runs.iter().map(|run| count(run) as f64).collect();
+    stats::mean(&counts)
 }
 
 /// Returns a row for every run.
 fn runs(plan: &Plan, panel: &Panel<'_>) -> Table {
     let name = format!("fig{}-runs", panel.planned.figure.id());
-    let mut table = Table::new(&name, &RUN_COLUMNS);
-    for (place, policy) in plan.policies.iter().enumerate() {
-        for (at, load) in panel.planned.loads.iter().enumerate() {
-            for (number, (numbered, _)) in load.traces.iter().enumerate() {
-                let played = &panel.played[at][place][number];
-                let mut row = vec![
-                    policy.name().to_owned(),
-                    load.percent.to_string(),
-                    numbered.index.to_string(),
-                    numbered.seed.to_string(),
-                    numbered.trace.flows.len().to_string(),
-                ];
-                row.extend(of_run(played, &panel.predicted[at][place][number]));
-                table.push(row);
-            }
-        }
-    }
-    table
-}
-
-fn of_run(played: &Played, predicted: &Predicted) -> [String; 16] {
-    let truth = &played.truth;
-    let number = |value: f64| cell(Some(value));
-    [
-        number(played.mean_fct_ms),
-        number(played.p99_fct_ms),
-        played.drops.to_string(),
-        played.timeouts.to_string(),
-        played.decisions.to_string(),
-        number(predicted.mean_fct_ms),
-        predicted.drops.to_string(),
-        predicted.timeouts.to_string(),
-        number(truth.late_p50_us),
-        number(truth.late_p99_us),
-        number(truth.longest_stall_us),
-        number(truth.start_late_p99_us),
-        number(truth.decision_p99_us),
-        number(truth.rtt_us),
-        number(truth.cpu_headroom),
-        cell(truth.load_average),
-    ]
+    let of_load = |place: usize, at: usize| {
+        let load = &panel.planned.loads[at];
+        let (played, predicted) = (&panel.played[at][place], &panel.predicted[at][place]);
+        let runs = load.traces.iter().zip(played).zip(predicted);
+        runs.map(move |(((numbered, _), played), predicted)| {
+            (place, load.percent, numbered, played, predicted)
+        })
+    };
+    let places = 0..plan.policies.len();
+    let loads = panel.planned.loads.len();
+    let rows = places.flat_map(|place| (0..loads).flat_map(move |at| of_load(place, at)));
+    Table::of(&name, rows)
+        .text("policy", |row| plan.policies[row.0].name().to_owned())
+        .text("load_percent", |row| row.1.to_string())
+        .text("trace", |row| row.2.index.to_string())
+        .text("seed", |row| row.2.seed.to_string())
+        .text("flows", |row| row.2.trace.flows.len().to_string())
+        .number("mean_fct_ms", |row| Some(row.3.mean_fct_ms))
+        .number("p99_fct_ms", |row| Some(row.3.p99_fct_ms))
+        .text("drops", |row| row.3.drops.to_string())
+        .text("timeouts", |row| row.3.timeouts.to_string())
+        .text("decisions", |row| row.3.decisions.to_string())
+        .number("simulated_mean_fct_ms", |row| Some(row.4.mean_fct_ms))
+        .text("simulated_drops", |row| row.4.drops.to_string())
+        .text("simulated_timeouts", |row| row.4.timeouts.to_string())
+        .number("late_p50_us", |row| Some(row.3.truth.late_p50_us))
+        .number("late_p99_us", |row| Some(row.3.truth.late_p99_us))
+        .number("longest_stall_us", |row| Some(row.3.truth.longest_stall_us))
+        .number("start_late_p99_us", |row| {
+            Some(row.3.truth.start_late_p99_us)
+        })
+        .number("decision_p99_us", |row| Some(row.3.truth.decision_p99_us))
+        .number("rtt_us", |row| Some(row.3.truth.rtt_us))
+        .number("cpu_headroom", |row| Some(row.3.truth.cpu_headroom))
+        .number("load_average", |row| row.3.truth.load_average)
+        .table()
 }
