@@ -78,7 +78,7 @@ pub fn stroke(policy: &str, role: Role, index: usize) -> Stroke {
 }
 
 /// Returns the stroke of the curve `index` of a figure whose curves are not policies. After the last colour,
-/// they start again with the next of [`DASHES`].
+/// they start again with the next pattern of dashes.
 pub fn series(index: usize) -> Stroke {
     const COLOURS: [RGBColor; 4] = [BLUE, ORANGE, GREEN, PURPLE];
     let round = index / COLOURS.len();

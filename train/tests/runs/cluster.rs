@@ -223,7 +223,7 @@ fn a_host_of_another_build_may_not_join() {
     let mut newer = own.clone();
     newer[8] += 1;
     let refused = cluster.join(&newer).unwrap_err();
-    assert_eq!(refused, RemoteError::Protocol { theirs: 3, ours: 2 });
+    assert_eq!(refused, RemoteError::Protocol { theirs: 4, ours: 3 });
     assert_eq!(cluster.join(b"hello"), Err(RemoteError::NotAMessage));
     cluster.join(&own).unwrap();
 }

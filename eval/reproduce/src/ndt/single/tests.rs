@@ -8,8 +8,8 @@ use crate::verdict::Grade;
 /// Mean FCT of Dynamic Threshold.
 const DT: f64 = 80.0;
 
-/// Builds an evaluation with the given mean FCTs of two traces per policy. Tails and variances of port slowdowns are
-/// proportional to them. Everything else comes from a small simulation.
+/// Builds an evaluation with the given mean FCTs of two traces per policy; NaN makes a trace fail. Tails and variances
+/// of port slowdowns are proportional to them. Everything else comes from a small simulation.
 fn evaluation(policies: &[(&'static str, [f64; 2])]) -> Evaluation {
     let mut scenario = Scenario::default();
     scenario.set("flows=5").unwrap();
@@ -30,6 +30,7 @@ fn evaluation(policies: &[(&'static str, [f64; 2])]) -> Evaluation {
         },
         ratio_to_dt: Some(mean / DT),
         p99_ratio_to_dt: Some(mean / DT),
+        failure: mean.is_nan().then(|| "a flow did not finish".to_owned()),
         ..simulated.results[0].clone()
     };
     let of_policy = |(policy, means): &(&'static str, [f64; 2])| {
