@@ -1,21 +1,22 @@
 //! ABM: Addanki, Apostolaki, Ghobadi, Schmid and Vanbever, "ABM: Active Buffer Management in Datacenters"
 //! (SIGCOMM 2022), Fig. 4 to 12.
 //!
-//! Fig. 4 and 5 follow from formulas (`abm/analysis.rs`); the others are simulations. Values of kind `data`
+//! Fig. 4 and 5 follow from formulas (`abm/analysis.rs`); the others are simulations, most of them described
+//! by files. Values of kind `data`
 //! are computed from result files that the authors published.
 
 mod analysis;
-mod buffers;
 mod burst;
 mod intervals;
-mod loads;
 mod mixed;
 mod queues;
-mod transports;
 
 use super::Scale;
 use super::fabric::{Computed, FabricConfig, FigurePlan, OPTIONS, Paper};
-use super::sweep::Series;
+use super::figure::{Figure, Figures, figures};
+
+/// The figures that files describe.
+pub(crate) static FIGURES: Figures = figures!("abm": "6", "7", "9", "11");
 
 /// The paper's network of 64 hosts, which fits the published files.
 const PRESET: &str = "abm-artefact";
@@ -28,6 +29,14 @@ const ABM: &str = "abm";
 const ARTEFACT_ALPHAS: [&str; 8] = [
     "1", "0.5", "0.5", "0.5", "0.125", "0.0625", "0.03125", "0.015625",
 ];
+
+/// The rows of a table.
+macro_rules! rows {
+    ($($series:literal: $values:expr),+ $(,)?) => {
+        const { &[$(TabledRow { series: $series, values: &$values }),+] }
+    };
+}
+use rows;
 
 /// Returns the setting that gives the given number of queues their control factors of the published code.
 fn artefact_alphas(queues: usize) -> String {
@@ -69,14 +78,10 @@ pub const PAPER: Paper = Paper {
 
 fn planned(number: &str, config: &FabricConfig, alpha: &str) -> Option<FigurePlan> {
     match number {
-        "6" => Some(loads::over_loads(config, alpha)),
-        "7" => Some(loads::over_requests(config, alpha)),
         "8" => Some(mixed::plan(config, alpha)),
-        "9" => Some(transports::plan(config)),
         "10" => Some(queues::plan(config)),
-        "11" => Some(buffers::plan(config)),
         "12" => Some(intervals::plan(config)),
-        _ => None,
+        _ => Figure::planned(&FIGURES, number, config, alpha),
     }
 }
 
@@ -108,17 +113,6 @@ fn notes(config: &FabricConfig) -> Vec<String> {
         );
     }
     notes
-}
-
-/// Returns the paper's policies in Fig. 6 and 7.
-fn policies() -> Vec<Series> {
-    vec![
-        Series::new("DT", DT),
-        Series::new("FAB", "fab"),
-        Series::new("CS", "cs"),
-        Series::new("IB", "ib"),
-        Series::new("ABM", ABM),
-    ]
 }
 
 /// Returns the settings of a figure.

@@ -101,6 +101,9 @@ pub struct PanelPlan {
     pub metric: Metric,
 }
 
+/// Compares the claims of a figure with its results.
+pub type Claims = Box<dyn Fn(&Swept) -> Vec<Claim>>;
+
 /// A figure over simulations.
 pub struct FigurePlan {
     /// The simulations.
@@ -112,7 +115,7 @@ pub struct FigurePlan {
     /// Scenario, and its differences from the paper's.
     pub method: String,
     /// The claims.
-    pub claims: fn(&Swept) -> Vec<Claim>,
+    pub claims: Claims,
 }
 
 /// A figure that needs no simulation of a network: its panels with their claims.

@@ -21,6 +21,7 @@ pub mod abm;
 pub mod claim;
 pub mod credence;
 pub mod fabric;
+mod figure;
 pub mod grid;
 pub mod incast;
 pub mod ndt;

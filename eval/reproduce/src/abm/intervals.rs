@@ -1,7 +1,6 @@
 //! Fig. 12: the update interval of n_p and μ.
 
-use super::loads::rows;
-use super::{DT, PRESET, artefact_alphas, settings, without_alpha};
+use super::{DT, PRESET, artefact_alphas, rows, settings, without_alpha};
 use crate::Scale;
 use crate::claim::{Claim, Target};
 use crate::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
@@ -81,7 +80,7 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
              the interval can matter.",
             seeds = in_words(seeds)
         ),
-        claims,
+        claims: Box::new(claims),
     }
 }
 

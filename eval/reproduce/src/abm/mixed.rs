@@ -1,7 +1,6 @@
 //! Fig. 8: three transports, each with its own hosts and queue.
 
-use super::loads::rows;
-use super::{ABM, DT, settings};
+use super::{ABM, DT, rows, settings};
 use crate::claim::{Claim, Target};
 use crate::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, in_words, points};
 use crate::sweep::{Metric, Point, Series, Sweep, Swept, Tabled, TabledRow, reduced};
@@ -79,7 +78,7 @@ pub fn plan(config: &FabricConfig, alpha: &str) -> FigurePlan {
              answer with θ-PowerTCP. Loads are relative to the uplinks.",
             in_words(config.seeds())
         ),
-        claims,
+        claims: Box::new(claims),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Fig. 10: the number of queues per port.
 
-use super::loads::rows;
-use super::{ABM, DT, PRESET, artefact_alphas, settings, without_alpha};
+use super::{ABM, DT, PRESET, artefact_alphas, rows, settings, without_alpha};
 use crate::claim::{Claim, Target};
 use crate::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
 use crate::sweep::{Metric, Point, Series, Sweep, Swept, Tabled, TabledRow, reduced};
@@ -52,7 +51,7 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
              queues 0.125, 0.0625, 0.03125 and 0.015625, a second cause of the jump at five queues.",
             in_words(config.seeds())
         ),
-        claims,
+        claims: Box::new(claims),
     }
 }
 

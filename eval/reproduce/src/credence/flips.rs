@@ -60,7 +60,7 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
              flipped. The column x of the table is the number of the probability.",
             seeds = in_words(seeds)
         ),
-        claims,
+        claims: Box::new(claims),
     }
 }
 

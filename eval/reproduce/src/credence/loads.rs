@@ -30,7 +30,7 @@ pub(crate) fn over_loads(config: &FabricConfig, alpha: &str) -> FigurePlan {
             "{PRESET}, DCTCP, requests of 50 % of the buffer, {seeds}.",
             seeds = in_words(seeds)
         ),
-        claims: claims_over_loads,
+        claims: Box::new(claims_over_loads),
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn over_requests(config: &FabricConfig, alpha: &str) -> FigurePlan {
         tail: Metric::IncastP95,
         method: format!("{PRESET}, DCTCP, load 40 %, {}.", in_words(sweep.seeds)),
         sweep,
-        claims: claims_over_requests,
+        claims: Box::new(claims_over_requests),
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn with_powertcp(config: &FabricConfig) -> FigurePlan {
         tail: Metric::IncastP95,
         method: format!("{PRESET}, PowerTCP, load 40 %, {}.", in_words(sweep.seeds)),
         sweep,
-        claims: claims_with_powertcp,
+        claims: Box::new(claims_with_powertcp),
     }
 }
 

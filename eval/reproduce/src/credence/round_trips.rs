@@ -59,7 +59,7 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
              bandwidth-delay product at each round trip, marks are from ten packets on.",
             seeds = in_words(seeds)
         ),
-        claims,
+        claims: Box::new(claims),
     }
 }
 

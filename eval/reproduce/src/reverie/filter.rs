@@ -42,7 +42,7 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
              published code.",
             in_words(config.seeds())
         ),
-        claims,
+        claims: Box::new(claims),
     }
 }
 

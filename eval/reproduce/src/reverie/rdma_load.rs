@@ -43,7 +43,7 @@ pub(crate) fn over_loads(config: &FabricConfig) -> FigurePlan {
              (b) 5 to 21, (c) 1 to 4, (d, e) 0 to 30 %.",
             in_words(config.seeds())
         ),
-        claims: claims_over_loads,
+        claims: Box::new(claims_over_loads),
     }
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn over_bursts(config: &FabricConfig) -> FigurePlan {
              the log, (b) 0 to 16, (c) 1 to 4, (d, e) 0 to 30 %.",
             in_words(config.seeds())
         ),
-        claims: claims_over_bursts,
+        claims: Box::new(claims_over_bursts),
     }
 }
 

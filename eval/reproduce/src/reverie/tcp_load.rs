@@ -38,7 +38,7 @@ pub(crate) fn over_loads(config: &FabricConfig) -> FigurePlan {
              to 50, (d, e) 0 to 50 %.",
             in_words(config.seeds())
         ),
-        claims: claims_over_loads,
+        claims: Box::new(claims_over_loads),
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn over_bursts(config: &FabricConfig) -> FigurePlan {
              log, (b) 5 to 21, (c) 5 to 60, (d, e) 0 to 50 %.",
             in_words(config.seeds())
         ),
-        claims: claims_over_bursts,
+        claims: Box::new(claims_over_bursts),
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn over_pools(config: &FabricConfig) -> FigurePlan {
              the paper: (a) 0 to 25 thousand rows of the log, (b) 10 to 25, (d, e) 0 to 50 %.",
             in_words(config.seeds())
         ),
-        claims: claims_over_pools,
+        claims: Box::new(claims_over_pools),
     }
 }
 

@@ -1,9 +1,12 @@
 //! The metrics on the vertical axis of figures of networks.
 
+use serde::Deserialize;
+
 use crate::grid::Measured;
 
 /// A metric of a simulation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// 95th percentile of the slowdown of in-cast flows.
     IncastP95,

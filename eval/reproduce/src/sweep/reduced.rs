@@ -108,6 +108,7 @@ pub(crate) fn reduction_of(metric: Metric) -> &'static str {
         Metric::LossyP99 => "reduction of the p99 occupancy by lossy packets, %",
         Metric::OccupancyP99 => "reduction of the p99 occupancy, %",
         Metric::OccupancyP9999 => "reduction of the p99.99 occupancy, %",
+        Metric::Throughput => "reduction of the throughput of uplinks, %",
         _ => "reduction, %",
     }
 }

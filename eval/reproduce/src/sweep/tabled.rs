@@ -21,7 +21,7 @@ pub struct TabledRow {
 
 /// A table of a paper's values of one metric.
 #[derive(Clone, Copy, Debug)]
-pub struct Tabled {
+pub struct Tabled<'a> {
     /// Figure and panel.
     pub panel: (&'static str, &'static str),
     /// Metric of the values.
@@ -29,10 +29,10 @@ pub struct Tabled {
     /// The claim in words.
     pub statement: &'static str,
     /// Rows.
-    pub rows: &'static [TabledRow],
+    pub rows: &'a [TabledRow],
 }
 
-impl Tabled {
+impl Tabled<'_> {
     /// Returns a claim for every value. The order is that of all series at the same point; if the metric is
     /// an in-cast tail, the same regime counts as the right order.
     pub fn claims(&self, swept: &Swept) -> Vec<Claim> {
