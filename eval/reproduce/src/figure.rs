@@ -8,7 +8,11 @@ use serde::Deserialize;
 
 use super::claim::{Claim, Target};
 use super::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, in_words};
-use super::sweep::{Metric, Point, Series, Sweep, Swept, Tabled, TabledRow, reduced};
+use super::rules::{self, Trend};
+use super::sweep::{
+    Metric, Point, Series, Sweep, Swept, Tabled, TabledRow, largest_reduction, on_a_par, reduced,
+    reduction_of,
+};
 
 /// The figures of a paper that files describe, read at first use.
 pub(crate) type Figures = LazyLock<Vec<Figure>>;
@@ -88,7 +92,7 @@ struct TableFile {
     values: BTreeMap<String, Vec<f64>>,
 }
 
-/// A claim about a series relative to others.
+/// A claim about a series, mostly relative to others.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ClaimFile {
@@ -96,6 +100,7 @@ struct ClaimFile {
     /// The panel's metric if there is none.
     metric: Option<Metric>,
     series: String,
+    #[serde(default)]
     others: Vec<String>,
     rule: Rule,
     /// Value of the point; without it, the claim is about the mean over all points.
@@ -105,8 +110,10 @@ struct ClaimFile {
     name: Option<String>,
     /// Replaces the name of the metric.
     quantity: Option<String>,
-    #[serde(default)]
-    remark: String,
+    /// Replaces the words for a ranking.
+    words: Option<String>,
+    /// Replaces the remark of the rule.
+    remark: Option<String>,
 }
 
 /// The rule of a claim, with the paper's value.
@@ -119,8 +126,26 @@ enum Rule {
     ReductionFrom(f64),
     /// No reduction: a difference of up to five points agrees, and there is no order.
     Equal,
-    /// The first other is so many times as large as the series.
+    /// Reduction relative to the other at the point where it is largest, per cent.
+    Largest(f64),
+    /// The series and the other are within 10 %.
+    OnPar,
+    /// The series is below the other.
+    Below,
+    /// The other is so many times as large as the series.
     Ratio(f64),
+    /// The series has a trend over the axis.
+    Trend(Trend),
+    /// The series grows less over the axis than the other.
+    GrowsLess,
+    /// The series and the first other differ by at most a tenth of the second other.
+    Alike,
+    /// The series and all others are within 10 %.
+    Similar,
+    /// The series and all others are at most so large.
+    AtMost(f64),
+    /// The series has the same results at every point.
+    Constant,
 }
 
 impl Figure {
@@ -206,35 +231,52 @@ impl Figure {
             .metric
             .or(shown.map(|panel| panel.metric))
             .unwrap_or(self.tail);
+        let (series, statement) = (of.series.as_str(), of.statement.as_str());
         let others: Vec<&str> = of.others.iter().map(String::as_str).collect();
+        let other = |place: usize| others.get(place).copied().unwrap_or_default();
+        let all: Vec<&str> = [series].into_iter().chain(others.iter().copied()).collect();
         let points = swept.sweep.points.iter();
         let points = points.filter(|point| of.at.is_none_or(|x| x == point.x));
         let points: Vec<&Point> = points.collect();
+        let pair = (series, other(0));
         let reduction = |paper| {
-            let paper = (paper, of.statement.as_str());
-            reduced(swept, panel, (&of.series, &others), &points, metric, paper)
+            let (pair, paper) = ((series, others.as_slice()), (paper, statement));
+            reduced(swept, panel, pair, &points, metric, paper)
         };
         let mut claim = match of.rule {
             Rule::Reduction(paper) => reduction(Target::Reduction(paper)),
             Rule::ReductionFrom(paper) => reduction(Target::AtLeast(paper)),
             Rule::Equal => reduction(Target::Reduction(0.0)).ranked(None),
-            Rule::Ratio(paper) => {
-                let pair = (others[0], of.series.as_str());
-                ratio(
-                    swept,
-                    panel,
-                    pair,
-                    points[0],
-                    metric,
-                    (paper, &of.statement),
-                )
+            Rule::Largest(paper) => {
+                let (name, paper) = (reduction_of(metric), (paper, statement));
+                largest_reduction(swept, panel, pair, metric, name, paper)
             }
+            Rule::OnPar => on_a_par(swept, panel.1, pair, &points, metric, statement),
+            Rule::Below => rules::below(swept, panel, pair, metric, statement),
+            Rule::Ratio(paper) => {
+                rules::ratio(swept, panel, pair, points[0], metric, (paper, statement))
+            }
+            Rule::Trend(trend) => rules::trend(swept, panel, series, metric, (trend, statement)),
+            Rule::GrowsLess => rules::grows_less(swept, panel, pair, metric, statement),
+            Rule::Alike => {
+                let three = (series, other(0), other(1));
+                rules::alike(swept, panel, three, metric, statement)
+            }
+            Rule::Similar => rules::similar(swept, panel, &all, metric, statement),
+            Rule::AtMost(limit) => rules::at_most(swept, panel, &all, metric, (limit, statement)),
+            Rule::Constant => rules::constant(swept, panel, series, metric, statement),
         };
         if let Some(name) = &of.name {
             claim.series = name.clone();
         }
         claim.metric = of.quantity.as_deref().unwrap_or(claim.metric);
-        claim.remarked(&of.remark)
+        if let Some(words) = &of.words {
+            claim.paper = Target::Order(words);
+        }
+        match &of.remark {
+            Some(remark) => claim.remarked(remark),
+            None => claim,
+        }
     }
 }
 
@@ -261,38 +303,18 @@ impl Axis {
     }
 }
 
-/// Claims how many times as large as another a series is at a point. The order holds from 1.5 on.
-fn ratio(
-    swept: &Swept,
-    panel: (&'static str, &'static str),
-    (upper, lower): (&str, &str),
-    point: &Point,
-    metric: Metric,
-    (paper, statement): (f64, &'static str),
-) -> Claim {
-    let name = format!("{upper} vs {lower}");
-    let values = |series| swept.values(series, point, metric);
-    let ratios = values(upper).zip(values(lower)).map(|(upper, lower)| {
-        let pairs = upper.iter().zip(&lower);
-        pairs
-            .map(|(upper, lower)| upper / lower)
-            .collect::<Vec<f64>>()
-    });
-    let ours = ratios.and_then(bufgym_eval::stats::Spread::of);
-    Claim::number(panel, &name, metric.name(), statement, Target::Value(paper))
-        .at(point.label.clone())
-        .measured(ours)
-        .ranked(ours.map(|ours| ours.median > 1.5))
-        .not_run(swept.refusal(upper))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::Rule;
+
     /// Every column and table has a value for every point, and names only series, panels and points that
     /// the figure has.
     #[test]
     fn every_file_is_complete() {
-        for figure in crate::abm::FIGURES.iter() {
+        for figure in crate::abm::FIGURES
+            .iter()
+            .chain(crate::reverie::FIGURES.iter())
+        {
             let id = &figure.figure;
             let points = figure.axis.values.len();
             let series = |name: &String| figure.series.iter().any(|series| series.name == *name);
@@ -315,11 +337,16 @@ mod tests {
                 let place = |x: f64| figure.axis.values.contains(&x);
                 let named = claim.others.iter().chain([&claim.series]).all(series);
                 let complete = panel(&claim.panel) && claim.at.is_none_or(place) && named;
-                assert!(
-                    complete && !claim.others.is_empty(),
-                    "{id}: {}",
-                    claim.statement
-                );
+                let others = match claim.rule {
+                    Rule::Trend(_) | Rule::Constant => 0..=0,
+                    Rule::Alike => 2..=2,
+                    Rule::Largest(_) | Rule::OnPar | Rule::Below | Rule::GrowsLess => 1..=1,
+                    Rule::Ratio(_) if claim.at.is_some() => 1..=1,
+                    Rule::Ratio(_) => 0..=0,
+                    _ => 1..=usize::MAX,
+                };
+                let complete = complete && others.contains(&claim.others.len());
+                assert!(complete, "{id}: {}", claim.statement);
             }
         }
     }

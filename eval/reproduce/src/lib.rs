@@ -28,6 +28,7 @@ pub mod ndt;
 mod page;
 pub mod report;
 pub mod reverie;
+mod rules;
 pub(crate) mod runs;
 pub mod sweep;
 mod variants;

@@ -2,30 +2,25 @@
 //! Datacenters with RDMA and TCP Traffic" (NSDI 2024), Fig. 4, 5 and 7 to 12.
 //!
 //! Fig. 4 and 5 follow from formulas (`reverie/pools.rs`); the others are simulations of networks with
-//! lossless and lossy packets. Every value of the paper is from its text.
+//! lossless and lossy packets, most of them described by files. Every value of the paper is from its text.
 
-mod claims;
 mod filter;
 mod options;
 mod pools;
-mod rdma_load;
-mod tcp_load;
 #[cfg(test)]
 mod tests;
 
 use super::Scale;
-use super::fabric::{Computed, FabricConfig, FigurePlan, PanelPlan, Paper};
-use super::sweep::{Metric, Point, Series};
+use super::fabric::{Computed, FabricConfig, FigurePlan, Paper};
+use super::figure::{Figure, Figures, figures};
+
+/// The figures that files describe.
+pub(crate) static FIGURES: Figures = figures!("reverie": "7", "8", "9", "11", "12");
 
 /// TCP web search in a lossy priority, RDMA in-cast of 2 MB in a lossless one.
 const PRESET: &str = "reverie-leafspine";
 
-/// Buffer of a switch, of which requests are a share.
-const BUFFER: f64 = 2_560_000.0;
-
-/// Names of the paper's policies, on pages and in files.
-const DT: &str = "SONiC with DT";
-const ABM: &str = "SONiC with ABM";
+/// Name of the paper's policy, on pages and in files.
 const REVERIE: &str = "Reverie";
 
 /// The paper.
@@ -62,15 +57,10 @@ pub const PAPER: Paper = Paper {
     notes,
 };
 
-fn planned(number: &str, config: &FabricConfig, _: &str) -> Option<FigurePlan> {
+fn planned(number: &str, config: &FabricConfig, alpha: &str) -> Option<FigurePlan> {
     match number {
-        "7" => Some(tcp_load::over_loads(config)),
-        "8" => Some(tcp_load::over_bursts(config)),
-        "9" => Some(tcp_load::over_pools(config)),
         "10" => Some(filter::plan(config)),
-        "11" => Some(rdma_load::over_loads(config)),
-        "12" => Some(rdma_load::over_bursts(config)),
-        _ => None,
+        _ => Figure::planned(&FIGURES, number, config, alpha),
     }
 }
 
@@ -109,48 +99,4 @@ fn notes(config: &FabricConfig) -> Vec<String> {
         );
     }
     notes
-}
-
-/// Returns the paper's policies.
-fn policies() -> Vec<Series> {
-    vec![
-        Series::new(DT, "sonic"),
-        Series::new(ABM, "sonic-abm"),
-        Series::new(REVERIE, "reverie:gamma=0.999"),
-    ]
-}
-
-/// Returns the settings of a figure.
-fn settings(of: &[&str]) -> Vec<String> {
-    of.iter().map(|setting| (*setting).to_owned()).collect()
-}
-
-/// Returns the setting of a request of the given number of megabytes.
-fn request(megabytes: f64) -> String {
-    format!("query_share={}", megabytes * 1e6 / BUFFER)
-}
-
-/// Returns the points of requests, megabytes.
-fn requests(of: &str, megabytes: &[f64]) -> Vec<Point> {
-    let point = |size: &f64| Point::new(*size, format!("{of} {size} MB"), &[request(*size)]);
-    megabytes.iter().map(point).collect()
-}
-
-/// Returns the five panels of a figure that compares policies; the third is about long flows if `long`.
-fn panels(ids: [&'static str; 5], long: bool) -> Vec<PanelPlan> {
-    let third = match long {
-        true => ("long background flows", Metric::LongMean),
-        false => ("tail of short background flows", Metric::ShortP99),
-    };
-    let panels = [
-        ("pauses", Metric::Pauses),
-        ("in-cast flows", Metric::IncastMean),
-        third,
-        ("tail occupancy by lossless packets", Metric::LosslessP99),
-        ("tail occupancy by lossy packets", Metric::LossyP99),
-    ];
-    let panels = ids.into_iter().zip(panels);
-    panels
-        .map(|(id, (title, metric))| PanelPlan { id, title, metric })
-        .collect()
 }

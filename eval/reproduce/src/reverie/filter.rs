@@ -2,10 +2,10 @@
 
 use bufgym_eval::stats::Spread;
 
-use super::claims::{Trend, trend, trend_up_to};
-use super::{PRESET, REVERIE, request, settings};
+use super::{PRESET, REVERIE};
 use crate::claim::{Claim, Target};
 use crate::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
+use crate::rules::{Trend, trend, trend_up_to};
 use crate::sweep::{Metric, Point, Series, Sweep, Swept};
 
 const GAMMAS: [f64; 5] = [0.8, 0.9, 0.99, 0.999, 0.999_999];
@@ -17,12 +17,14 @@ pub fn plan(config: &FabricConfig) -> FigurePlan {
         sweep: Sweep {
             figure: "10",
             preset: PRESET,
-            settings: settings(&[
+            settings: [
                 "transport=dcqcn:preset=reverie",
                 "background_priority=3",
                 "load=0.8",
-                &request(2.0),
-            ]),
+                "query_share=0.78125",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
             series: vec![Series::made(REVERIE, policy)],
             points: GAMMAS.iter().map(|gamma| point(*gamma)).collect(),
             x_label: "γ: 0.8, 0.9, 0.99, 0.999, 0.999999, at −log₁₀(1 − γ)",
@@ -61,8 +63,15 @@ fn claims(swept: &Swept) -> Vec<Claim> {
     );
     let up_to = GAMMAS.len() - 1;
     vec![
-        trend(swept, "a", REVERIE, Metric::Pauses, fewer),
-        trend_up_to(swept, "b", REVERIE, Metric::IncastMean, up_to, faster),
+        trend(swept, ("10", "a"), REVERIE, Metric::Pauses, fewer),
+        trend_up_to(
+            swept,
+            ("10", "b"),
+            REVERIE,
+            Metric::IncastMean,
+            up_to,
+            faster,
+        ),
         slower(swept),
     ]
 }

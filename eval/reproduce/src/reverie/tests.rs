@@ -3,9 +3,12 @@ use bufgym_sim::scenario::Scenario;
 use super::*;
 use crate::claim::Claim;
 use crate::grid::{Common, Grid, Lossless, Measured, Plan, Slowdowns};
-use crate::sweep::Swept;
+use crate::sweep::{Metric, Swept};
 use crate::variants::Variant;
 use crate::verdict::Grade;
+
+const DT: &str = "SONiC with DT";
+const ABM: &str = "SONiC with ABM";
 
 fn figure(number: &str) -> FigurePlan {
     planned(number, &FabricConfig::new(Scale::Quick, 1), "").unwrap()

@@ -1,60 +1,32 @@
-//! Claims of forms that several figures share.
+//! Rules of claims besides reductions, for figures of networks.
 
 use bufgym_eval::format;
 use bufgym_eval::stats::{Interval, Spread};
+use serde::Deserialize;
 
-use super::{ABM, DT, REVERIE};
-use crate::claim::{Claim, Target};
-use crate::sweep::{Metric, Point, Swept, largest_reduction, reduced, reduction_of};
+use super::claim::{Claim, Target};
+use super::sweep::{Metric, Point, Swept, reduction_of};
+
+/// Figure and panel of a claim.
+pub(crate) type Place = (&'static str, &'static str);
 
 /// Share up to which two measured values count as equal: a smaller difference is chance, and no trend.
 const EQUAL: f64 = 0.01;
 /// Share up to which two policies are alike.
 const ALIKE: f64 = 0.1;
 
-/// Claims a reduction of Reverie relative to another policy, per cent.
-pub fn against(
-    swept: &Swept,
-    panel: &'static str,
-    other: &str,
-    at: &[&Point],
-    metric: Metric,
-    (paper, statement): (f64, &'static str),
-) -> Claim {
-    let panel = (swept.sweep.figure, panel);
-    let target = (Target::Reduction(paper), statement);
-    reduced(swept, panel, (REVERIE, &[other]), at, metric, target)
-}
-
-/// Remark on a largest gain that the text gives without a figure.
-pub(crate) const ANYWHERE: &str =
-    "The paper does not say in which figure; here over the points of this one.";
-
-/// Claims the largest reduction of the mean slowdown of in-cast flows relative to another policy, per cent.
-pub(crate) fn largest_against(swept: &Swept, other: &str, paper: (f64, &'static str)) -> Claim {
-    largest_reduction(
-        swept,
-        (swept.sweep.figure, "b"),
-        (REVERIE, other),
-        Metric::IncastMean,
-        "largest reduction of the mean slowdown of in-cast flows, %",
-        paper,
-    )
-}
-
 /// Claims that a policy is significantly below another on average over the points.
-pub fn below(
+pub(crate) fn below(
     swept: &Swept,
-    panel: &'static str,
+    panel: Place,
     (lower, upper): (&str, &str),
     metric: Metric,
-    (words, statement): (&'static str, &'static str),
+    statement: &'static str,
 ) -> Claim {
     let points: Vec<&Point> = swept.sweep.points.iter().collect();
     let ours = swept.reduction(lower, &[upper], &points, metric);
     let series = format!("{lower} vs {upper}");
-    let panel = (swept.sweep.figure, panel);
-    Claim::order(panel, &series, reduction_of(metric), statement, words)
+    Claim::order(panel, &series, reduction_of(metric), statement, "below")
         .at("mean over the points")
         .measured(ours)
         .ranked(ours.map(|ours| ours.median > 100.0 * EQUAL))
@@ -68,8 +40,9 @@ fn medians(swept: &Swept, series: &str, metric: Metric) -> Option<Vec<f64>> {
 }
 
 /// The trend of a series over the axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trend {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Trend {
     /// The last value is above the first.
     Rises,
     /// The last value is below the first.
@@ -107,7 +80,7 @@ impl Trend {
 /// Claims a trend of a series over the first `points` points.
 pub(crate) fn trend_up_to(
     swept: &Swept,
-    panel: &'static str,
+    panel: Place,
     series: &str,
     metric: Metric,
     points: usize,
@@ -115,7 +88,6 @@ pub(crate) fn trend_up_to(
 ) -> Claim {
     let values = medians(swept, series, metric);
     let values = values.map(|values| values[..points.min(values.len())].to_vec());
-    let panel = (swept.sweep.figure, panel);
     let last = swept.sweep.points[..points].last();
     let ours = last.and_then(|point| swept.value(series, point, metric));
     Claim::order(panel, series, metric.name(), statement, trend.words())
@@ -127,9 +99,9 @@ pub(crate) fn trend_up_to(
 }
 
 /// Claims a trend of a series over all points.
-pub fn trend(
+pub(crate) fn trend(
     swept: &Swept,
-    panel: &'static str,
+    panel: Place,
     series: &str,
     metric: Metric,
     trend: (Trend, &'static str),
@@ -146,11 +118,11 @@ fn found(values: Option<&[f64]>) -> String {
     format!("Found: {}.", words.join(", "))
 }
 
-/// Claims that another policy grows less over the axis than Reverie.
+/// Claims that a series grows less over the axis than another.
 pub(crate) fn grows_less(
     swept: &Swept,
-    panel: &'static str,
-    other: &str,
+    panel: Place,
+    (series, other): (&str, &str),
     metric: Metric,
     statement: &'static str,
 ) -> Claim {
@@ -158,53 +130,51 @@ pub(crate) fn grows_less(
         let values = medians(swept, series, metric)?;
         Some(values.last()? - values.first()?)
     };
-    let both = growth(other).zip(growth(REVERIE));
-    let panel = (swept.sweep.figure, panel);
-    let words = "grows less than Reverie’s";
-    Claim::order(panel, other, metric.name(), statement, words)
+    let both = growth(series).zip(growth(other));
+    Claim::order(panel, series, metric.name(), statement, "grows less")
         .at("growth over the axis")
-        .measured(growth(other).map(exactly))
-        .ranked(both.map(|(other, own)| other < own))
-        .remarked(growth(REVERIE).map_or_else(String::new, |own| {
-            format!("Reverie’s grows by {}.", format::significant(own))
+        .measured(growth(series).map(exactly))
+        .ranked(both.map(|(own, other)| own < other))
+        .remarked(growth(other).map_or_else(String::new, |grown| {
+            format!("{other}’s grows by {}.", format::significant(grown))
         }))
-        .not_run(refusal(swept, &[other, REVERIE]).filter(|_| both.is_none()))
+        .not_run(refusal(swept, &[series, other]).filter(|_| both.is_none()))
 }
 
-/// Claims that Reverie pauses as often as DT: numbers differ by at most a tenth of ABM's at every point.
-pub(crate) fn pauses_like_dt(swept: &Swept, statement: &'static str) -> Claim {
-    let all = [DT, ABM, REVERIE].map(|series| medians(swept, series, Metric::Pauses));
-    let [dt, abm, reverie] = &all;
-    let farthest = dt.as_ref().zip(abm.as_ref()).zip(reverie.as_ref());
-    let farthest = farthest.map(|((dt, abm), reverie)| {
-        let apart = (0..dt.len()).map(|at| match (reverie[at] - dt[at]).abs() {
-            0.0 => 0.0,
-            apart => 100.0 * apart / abm[at],
-        });
-        apart.fold(0.0, f64::max)
-    });
-    Claim::order(
-        (swept.sweep.figure, "a"),
-        &format!("{REVERIE} vs {DT}"),
-        "largest difference of the numbers of pauses, % of those with ABM",
-        statement,
-        "within 10 %",
-    )
-    .at("largest over the points")
-    .measured(farthest.map(exactly))
-    .ranked(farthest.map(|farthest| farthest <= 100.0 * ALIKE))
-    .not_run(refusal(swept, &[DT, ABM, REVERIE]).filter(|_| farthest.is_none()))
-}
-
-/// Claims that all policies are alike: the ratio of the largest to the least, on average over the points.
-pub(crate) fn all_alike(
+/// Claims that two series are alike: at every point they differ by at most a tenth of a third one.
+pub(crate) fn alike(
     swept: &Swept,
-    panel: &'static str,
+    panel: Place,
+    (series, other, third): (&str, &str, &str),
     metric: Metric,
     statement: &'static str,
 ) -> Claim {
-    let all = [DT, ABM, REVERIE].map(|series| medians(swept, series, metric));
-    let all: Option<Vec<Vec<f64>>> = all.into_iter().collect();
+    let values = |series: &str| medians(swept, series, metric);
+    let all = values(other).zip(values(third)).zip(values(series));
+    let farthest = all.map(|((other, third), own)| {
+        let apart = (0..own.len()).map(|at| match (own[at] - other[at]).abs() {
+            0.0 => 0.0,
+            apart => 100.0 * apart / third[at],
+        });
+        apart.fold(0.0, f64::max)
+    });
+    let name = format!("{series} vs {other}");
+    Claim::order(panel, &name, metric.name(), statement, "within 10 %")
+        .at("largest over the points")
+        .measured(farthest.map(exactly))
+        .ranked(farthest.map(|farthest| farthest <= 100.0 * ALIKE))
+        .not_run(refusal(swept, &[other, third, series]).filter(|_| farthest.is_none()))
+}
+
+/// Claims that all series are similar: the ratio of the largest to the least, on average over the points.
+pub(crate) fn similar(
+    swept: &Swept,
+    panel: Place,
+    series: &[&str],
+    metric: Metric,
+    statement: &'static str,
+) -> Claim {
+    let all: Option<Vec<Vec<f64>>> = series.iter().map(|s| medians(swept, s, metric)).collect();
     let apart = all.and_then(|all| {
         let at = |place: usize| {
             let values = all.iter().map(|values| values[place]);
@@ -216,10 +186,11 @@ pub(crate) fn all_alike(
         let apart: Vec<f64> = (0..swept.sweep.points.len()).map(at).collect();
         bufgym_eval::stats::mean(&apart)
     });
+    let quantity = "largest over least of the policies, %";
     Claim::order(
-        (swept.sweep.figure, panel),
-        &format!("{DT}, {ABM}, {REVERIE}"),
-        "largest over least of the policies, %",
+        panel,
+        &series.join(", "),
+        quantity,
         statement,
         "within 10 %",
     )
@@ -227,25 +198,25 @@ pub(crate) fn all_alike(
     .measured(apart.map(exactly))
     .ranked(apart.map(|apart| apart <= 100.0 * ALIKE))
     .remarked(format!("Of the {}.", metric.name()))
-    .not_run(refusal(swept, &[DT, ABM, REVERIE]).filter(|_| apart.is_none()))
+    .not_run(refusal(swept, series).filter(|_| apart.is_none()))
 }
 
-/// Claims that lossless packets take little of the buffer under every policy.
-pub(crate) fn small_share(swept: &Swept, statement: &'static str) -> Claim {
-    let all = [DT, ABM, REVERIE].map(|series| medians(swept, series, Metric::LosslessP99));
-    let all: Option<Vec<Vec<f64>>> = all.into_iter().collect();
+/// Claims that no series is above a limit at any point.
+pub(crate) fn at_most(
+    swept: &Swept,
+    panel: Place,
+    series: &[&str],
+    metric: Metric,
+    (limit, statement): (f64, &'static str),
+) -> Claim {
+    let all: Option<Vec<Vec<f64>>> = series.iter().map(|s| medians(swept, s, metric)).collect();
     let most = all.map(|all| all.into_iter().flatten().fold(0.0, f64::max));
-    Claim::order(
-        (swept.sweep.figure, "d"),
-        &format!("{DT}, {ABM}, {REVERIE}"),
-        Metric::LosslessP99.name(),
-        statement,
-        "at most 30 %, where the paper’s axis ends",
-    )
-    .at("largest over policies and points")
-    .measured(most.map(exactly))
-    .ranked(most.map(|most| most <= 30.0))
-    .not_run(refusal(swept, &[DT, ABM, REVERIE]).filter(|_| most.is_none()))
+    let words = "at most the limit";
+    Claim::order(panel, &series.join(", "), metric.name(), statement, words)
+        .at("largest over policies and points")
+        .measured(most.map(exactly))
+        .ranked(most.map(|most| most <= limit))
+        .not_run(refusal(swept, series).filter(|_| most.is_none()))
 }
 
 /// Returns the reason why one of these series was not run.
@@ -261,30 +232,55 @@ fn exactly(value: f64) -> Interval {
     }
 }
 
-/// Claims that Reverie has the same results at every point, seed by seed.
-pub fn constant(swept: &Swept, panel: &'static str, statement: &'static str) -> Claim {
+/// Claims that a series has the same results at every point, seed by seed.
+pub(crate) fn constant(
+    swept: &Swept,
+    panel: Place,
+    series: &str,
+    metric: Metric,
+    statement: &'static str,
+) -> Claim {
     let points = &swept.sweep.points;
-    let policy = swept.sweep.series.iter().find(|s| s.name == REVERIE);
-    let same = policy.and_then(|policy| {
-        let first = swept.of(policy, points.first()?);
-        let all = points.iter().all(|point| swept.of(policy, point) == first);
+    let found = swept.sweep.series.iter().find(|s| s.name == series);
+    let same = found.and_then(|series| {
+        let first = swept.of(series, points.first()?);
+        let all = points.iter().all(|point| swept.of(series, point) == first);
         (!first.is_empty()).then_some(all)
     });
-    let pauses = points
+    let ours = points
         .first()
-        .and_then(|point| swept.values(REVERIE, point, Metric::Pauses));
-    Claim::order(
-        (swept.sweep.figure, panel),
-        REVERIE,
-        Metric::Pauses.name(),
-        statement,
-        "the same at every point",
-    )
-    .at("all points")
-    .measured(pauses.and_then(Spread::of))
-    .ranked(same)
-    .remarked("Every result of every seed is compared, not only the pauses.")
-    .not_run(swept.refusal(REVERIE).filter(|_| same.is_none()))
+        .and_then(|point| swept.value(series, point, metric));
+    let words = "the same at every point";
+    Claim::order(panel, series, metric.name(), statement, words)
+        .at("all points")
+        .measured(ours)
+        .ranked(same)
+        .not_run(swept.refusal(series).filter(|_| same.is_none()))
+}
+
+/// Claims how many times as large as a series another is at a point. The order holds from 1.5 on.
+pub(crate) fn ratio(
+    swept: &Swept,
+    panel: Place,
+    (lower, upper): (&str, &str),
+    point: &Point,
+    metric: Metric,
+    (paper, statement): (f64, &'static str),
+) -> Claim {
+    let name = format!("{upper} vs {lower}");
+    let values = |series| swept.values(series, point, metric);
+    let ratios = values(upper).zip(values(lower)).map(|(upper, lower)| {
+        let pairs = upper.iter().zip(&lower);
+        pairs
+            .map(|(upper, lower)| upper / lower)
+            .collect::<Vec<f64>>()
+    });
+    let ours = ratios.and_then(Spread::of);
+    Claim::number(panel, &name, metric.name(), statement, Target::Value(paper))
+        .at(point.label.clone())
+        .measured(ours)
+        .ranked(ours.map(|ours| ours.median > 1.5))
+        .not_run(swept.refusal(upper))
 }
 
 #[cfg(test)]
