@@ -10,7 +10,10 @@ mod slotted;
 
 use super::Scale;
 use super::fabric::{Computed, FabricConfig, FigurePlan, OPTIONS, Paper};
-use super::sweep::Series;
+use super::figure::{Figure, Figures, figures};
+
+/// The figures that files describe.
+pub(crate) static FIGURES: Figures = figures!("credence": "6", "7", "8", "9");
 
 const PRESET: &str = "credence-leafspine";
 
@@ -46,13 +49,13 @@ pub const PAPER: Paper = Paper {
 };
 
 fn planned(number: &str, config: &FabricConfig, alpha: &str) -> Option<FigurePlan> {
+    let file = || Figure::planned(&FIGURES, number, config, alpha);
     match number {
-        "6" => Some(loads::over_loads(config, alpha)),
-        "7" => Some(loads::over_requests(config, alpha)),
-        "8" => Some(loads::with_powertcp(config)),
-        "9" => Some(round_trips::plan(config)),
+        "6" => Some(file()?.with(loads::claims_over_loads)),
+        "7" => Some(file()?.with(loads::claims_over_requests)),
+        "9" => Some(file()?.with(round_trips::claims)),
         "10" => Some(flips::plan(config)),
-        _ => None,
+        _ => file(),
     }
 }
 
@@ -84,16 +87,6 @@ fn notes(config: &FabricConfig) -> Vec<String> {
         );
     }
     notes
-}
-
-/// Returns the paper's policies.
-fn policies() -> Vec<Series> {
-    vec![
-        Series::new("DT", "dt:alpha=0.5"),
-        Series::new("ABM", "abm"),
-        Series::new("LQD", "lqd"),
-        Series::new("Credence", "credence"),
-    ]
 }
 
 /// Returns the settings of a figure.

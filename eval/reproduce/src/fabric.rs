@@ -118,6 +118,16 @@ pub struct FigurePlan {
     pub claims: Claims,
 }
 
+impl FigurePlan {
+    /// Adds claims after the others.
+    #[must_use]
+    pub(crate) fn with(self, more: fn(&Swept) -> Vec<Claim>) -> FigurePlan {
+        let own = self.claims;
+        let claims: Claims = Box::new(move |swept| [own(swept), more(swept)].concat());
+        FigurePlan { claims, ..self }
+    }
+}
+
 /// A figure that needs no simulation of a network: its panels with their claims.
 pub type Computed = fn(&FabricConfig) -> Result<Vec<(Panel, Vec<Claim>)>, PapersError>;
 

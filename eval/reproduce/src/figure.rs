@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::claim::{Claim, Target};
-use super::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, in_words};
+use super::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, in_words, learned};
 use super::rules::{self, Trend};
 use super::sweep::{
     Metric, Point, Series, Sweep, Swept, Tabled, TabledRow, largest_reduction, on_a_par, reduced,
@@ -40,14 +40,22 @@ pub(crate) struct Figure {
     tail: Metric,
     axis: Axis,
     series: Vec<Curve>,
-    /// True if the series that every comparison of policies has are added.
-    #[serde(default)]
-    additions: bool,
+    additions: Option<Additions>,
     panels: Vec<PanelFile>,
     #[serde(default)]
     tables: Vec<TableFile>,
     #[serde(default)]
     claims: Vec<ClaimFile>,
+}
+
+/// Series that the paper does not have and that depend on the run.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Additions {
+    /// The unlimited buffer, the best static α, and the learned policy if there is one.
+    All,
+    /// The learned policy if there is one.
+    Learned,
 }
 
 #[derive(Debug, Deserialize)]
@@ -114,6 +122,9 @@ struct ClaimFile {
     words: Option<String>,
     /// Replaces the remark of the rule.
     remark: Option<String>,
+    /// True if the remark is about the regimes of the in-cast tails.
+    #[serde(default)]
+    regimes: bool,
 }
 
 /// The rule of a claim, with the paper's value.
@@ -167,8 +178,10 @@ impl Figure {
 
     fn plan(&'static self, config: &FabricConfig, alpha: &str) -> FigurePlan {
         let mut series: Vec<Series> = self.series.iter().map(Curve::series).collect();
-        if self.additions {
-            series.extend(additions(config, alpha));
+        match self.additions {
+            Some(Additions::All) => series.extend(additions(config, alpha)),
+            Some(Additions::Learned) => series.extend(learned(config).map(Series::as_addition)),
+            None => {}
         }
         let seeds = config.seeds();
         let panels = self.panels.iter().map(|panel| PanelPlan {
@@ -275,6 +288,7 @@ impl Figure {
         }
         match &of.remark {
             Some(remark) => claim.remarked(remark),
+            None if of.regimes => claim.remarked(rules::regimes(swept, &points, metric)),
             None => claim,
         }
     }
@@ -306,14 +320,15 @@ impl Axis {
 #[cfg(test)]
 mod tests {
     use super::Rule;
+    use crate::{abm, credence, reverie};
 
     /// Every column and table has a value for every point, and names only series, panels and points that
     /// the figure has.
     #[test]
     fn every_file_is_complete() {
-        for figure in crate::abm::FIGURES
-            .iter()
-            .chain(crate::reverie::FIGURES.iter())
+        for figure in [&abm::FIGURES, &credence::FIGURES, &reverie::FIGURES]
+            .into_iter()
+            .flat_map(|figures| figures.iter())
         {
             let id = &figure.figure;
             let points = figure.axis.values.len();

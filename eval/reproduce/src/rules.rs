@@ -5,7 +5,7 @@ use bufgym_eval::stats::{Interval, Spread};
 use serde::Deserialize;
 
 use super::claim::{Claim, Target};
-use super::sweep::{Metric, Point, Swept, reduction_of};
+use super::sweep::{Metric, Point, Series, Swept, reduction_of};
 
 /// Figure and panel of a claim.
 pub(crate) type Place = (&'static str, &'static str);
@@ -281,6 +281,22 @@ pub(crate) fn ratio(
         .measured(ours)
         .ranked(ours.map(|ours| ours.median > 1.5))
         .not_run(swept.refusal(upper))
+}
+
+/// Describes the regimes of all of the paper's series at all points.
+pub(crate) fn regimes(swept: &Swept, at: &[&Point], metric: Metric) -> String {
+    let of_series = |series: &Series| {
+        let at = at.iter().map(|point| {
+            let regime = swept.regime(&series.name, point, metric);
+            regime.map_or_else(|| "–".to_owned(), |regime| regime.to_string())
+        });
+        format!("{} {}", series.name, at.collect::<Vec<_>>().join(", "))
+    };
+    let own = swept.sweep.series.iter().filter(|series| !series.added);
+    format!(
+        "Regimes: {}.",
+        own.map(of_series).collect::<Vec<_>>().join("; ")
+    )
 }
 
 #[cfg(test)]

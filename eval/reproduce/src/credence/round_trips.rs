@@ -1,79 +1,9 @@
-//! Fig. 9: shorter and longer round trips.
+//! Fig. 9: claims about shorter and longer round trips.
 
-use bufgym_util::convert::floor_u64;
-
-use super::{PRESET, settings};
 use crate::claim::{Claim, Target};
-use crate::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
-use crate::sweep::{Metric, Point, Series, Sweep, Swept, reduced};
+use crate::sweep::{Metric, Point, Swept, reduced};
 
-/// Base round trips, microseconds.
-const ROUND_TRIPS: [f64; 5] = [8.0, 16.0, 24.0, 32.0, 64.0];
-
-/// Returns the plan of the figure.
-pub fn plan(config: &FabricConfig) -> FigurePlan {
-    let seeds = config.seeds();
-    FigurePlan {
-        sweep: Sweep {
-            figure: "9",
-            preset: PRESET,
-            settings: settings(&["transport=dctcp", "load=0.4", "query_share=0.5"]),
-            series: vec![
-                Series::new("ABM", "abm"),
-                Series::new("Credence", "credence"),
-                Series::new("DT", "dt:alpha=0.5").as_addition(),
-                Series::new("unlimited", "unlimited").as_addition(),
-            ],
-            points: ROUND_TRIPS.iter().map(|rtt| point(*rtt)).collect(),
-            x_label: "base round trip, µs",
-            seeds,
-            changes: Vec::new(),
-        },
-        panels: [
-            (
-                "9a",
-                "tail slowdown of in-cast flows over the round trip",
-                Metric::IncastP95,
-            ),
-            (
-                "9b",
-                "tail slowdown of short flows over the round trip",
-                Metric::ShortP95,
-            ),
-            (
-                "9c",
-                "tail slowdown of long flows over the round trip",
-                Metric::LongP95,
-            ),
-            (
-                "9d",
-                "tail occupancy over the round trip",
-                Metric::OccupancyP9999,
-            ),
-        ]
-        .map(|(id, title, metric)| PanelPlan { id, title, metric })
-        .to_vec(),
-        tail: Metric::IncastP95,
-        method: format!(
-            "{PRESET}, DCTCP, load 40 %, requests of 50 %, {seeds}; the initial window is the \
-             bandwidth-delay product at each round trip, marks are from ten packets on.",
-            seeds = in_words(seeds)
-        ),
-        claims: Box::new(claims),
-    }
-}
-
-/// Returns the point of a round trip. A path has eight links there and back.
-fn point(rtt_us: f64) -> Point {
-    let bdp_segments = (1_250.0 * rtt_us / 1_400.0).ceil();
-    let settings = [
-        format!("propagation_ns={}", floor_u64(125.0 * rtt_us)),
-        format!("init_cwnd={}", floor_u64(bdp_segments)),
-    ];
-    Point::new(rtt_us, format!("RTT {rtt_us} µs"), &settings)
-}
-
-fn claims(swept: &Swept) -> Vec<Claim> {
+pub(crate) fn claims(swept: &Swept) -> Vec<Claim> {
     let points = &swept.sweep.points;
     let (shortest, longest) = (&points[0], &points[points.len() - 1]);
     let worse = (
