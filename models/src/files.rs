@@ -95,8 +95,8 @@ pub fn decode_tensors(bytes: &[u8]) -> Result<Vec<NamedTensor>, SafeTensorError>
 /// Replaces the folder `dir` by the content that `write` puts into an empty one.
 ///
 /// The new folder is written next to the old one and then replaces it. So at any moment, also
-/// after a crash, [`current_folder`] holds the complete old or the complete new content. Missing
-/// parents are created. There must be only one writer at a time.
+/// after a crash, [`current_folder`] holds the complete old or the complete new content. A missing parent is created, but
+/// none above it: a folder that was moved away is not made again. There must be only one writer at a time.
 ///
 /// # Errors
 /// Returns errors of `write` and of the file system. `dir` is then unchanged.
@@ -106,7 +106,10 @@ pub fn replace_folder<E: From<io::Error>>(
 ) -> Result<(), E> {
     recover_folder(dir)?;
     let parent = parent(dir);
-    fs::create_dir_all(parent)?;
+    match fs::create_dir(parent) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.into()),
+        _ => {}
+    }
     let (new, old) = (sibling(dir, "new"), sibling(dir, "old"));
     remove(&new)?;
     fs::create_dir(&new)?;
@@ -182,6 +185,15 @@ mod tests {
         write(&dir, "two").unwrap();
         assert_eq!(content(&dir), "two");
         assert_eq!(fs::read_dir(dir.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_was_moved_away_is_not_made_again() {
+        let root = tempfile::tempdir().unwrap();
+        let moved = root.path().join("run");
+        let error = write(&moved.join("checkpoints/state"), "one").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(!moved.exists());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Checkpoints of the permutation-equivariant network.
 
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -145,5 +146,10 @@ pub fn save_network(
     }
     let weights = ActorWeights::from_tensors(values, outputs)
         .map_err(|number| invalid(format!("the tensor {} does not fit", TENSORS[number].0)))?;
-    released(py, || checkpoint::save_actor(&folder, &weights, &manifest))?.map_err(failed)
+    released(py, || -> PyResult<()> {
+        if let Some(above) = folder.parent() {
+            fs::create_dir_all(above)?;
+        }
+        checkpoint::save_actor(&folder, &weights, &manifest).map_err(failed)
+    })?
 }

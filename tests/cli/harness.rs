@@ -82,7 +82,9 @@ impl Sandbox {
     fn save_random(&self, name: &str, manifest: &Manifest) -> ActorWeights {
         let mut random = rng::stream(manifest.seed, "test weights", 0);
         let weights = ActorWeights::random_for(manifest.action_set(), &mut random);
-        checkpoint::save_actor(&self.path(name), &weights, manifest).unwrap();
+        let folder = self.path(name);
+        fs::create_dir_all(&folder).unwrap();
+        checkpoint::save_actor(&folder, &weights, manifest).unwrap();
         weights
     }
 

@@ -536,7 +536,12 @@ impl Trainer {
         manifest.decisions = at.decisions;
         manifest.updates = at.updates;
         manifest.validation = Some(validation.for_manifest(result));
-        save_actor(&output.folder.best(), weights, &manifest)?;
+        let saved = save_actor(&output.folder.best(), weights, &manifest);
+        if saved.is_err() && !output.folder.is_there() {
+            // Moved meanwhile, which the check after the round reports.
+            return Ok(());
+        }
+        saved?;
         self.best = Some(Best {
             decisions: at.decisions,
             updates: at.updates,
