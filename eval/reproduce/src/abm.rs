@@ -13,10 +13,7 @@ mod queues;
 
 use super::Scale;
 use super::fabric::{Computed, FabricConfig, FigurePlan, OPTIONS, Paper};
-use super::figure::{Figure, Figures, figures};
-
-/// The figures that files describe.
-pub(crate) static FIGURES: Figures = figures!("abm": "6", "7", "8", "9", "11");
+use super::figure::Figure;
 
 /// The paper's network of 64 hosts, which fits the published files.
 const PRESET: &str = "abm-artefact";
@@ -52,7 +49,7 @@ fn without_alpha(policy: &str) -> &str {
 pub const PAPER: Paper = Paper {
     name: "abm",
     title: "“ABM: Active Buffer Management in Datacenters” (SIGCOMM 2022)",
-    figures: &["4", "5", "6", "7", "8", "9", "10", "11", "12"],
+    coded: &["4", "5", "10", "12"],
     last_panel: 'd',
     lossless: false,
     options: OPTIONS,
@@ -77,7 +74,7 @@ pub const PAPER: Paper = Paper {
 };
 
 fn planned(number: &str, config: &FabricConfig, alpha: &str) -> Option<FigurePlan> {
-    let file = || Figure::planned(&FIGURES, number, config, alpha);
+    let file = || Figure::planned(PAPER.name, number, config, alpha);
     match number {
         "10" => Some(queues::plan(config)),
         "12" => Some(intervals::plan(config)),

@@ -10,10 +10,7 @@ mod slotted;
 
 use super::Scale;
 use super::fabric::{Computed, FabricConfig, FigurePlan, OPTIONS, Paper};
-use super::figure::{Figure, Figures, figures};
-
-/// The figures that files describe.
-pub(crate) static FIGURES: Figures = figures!("credence": "6", "7", "8", "9");
+use super::figure::Figure;
 
 const PRESET: &str = "credence-leafspine";
 
@@ -21,7 +18,7 @@ const PRESET: &str = "credence-leafspine";
 pub const PAPER: Paper = Paper {
     name: "credence",
     title: "“Credence: Augmenting Datacenter Switch Buffer Sharing with ML Predictions” (NSDI 2024)",
-    figures: &["6", "7", "8", "9", "10", "14"],
+    coded: &["10", "14"],
     last_panel: 'd',
     lossless: false,
     options: OPTIONS,
@@ -49,7 +46,7 @@ pub const PAPER: Paper = Paper {
 };
 
 fn planned(number: &str, config: &FabricConfig, alpha: &str) -> Option<FigurePlan> {
-    let file = || Figure::planned(&FIGURES, number, config, alpha);
+    let file = || Figure::planned(PAPER.name, number, config, alpha);
     match number {
         "6" => Some(file()?.with(loads::claims_over_loads)),
         "7" => Some(file()?.with(loads::claims_over_requests)),

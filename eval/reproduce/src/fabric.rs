@@ -13,6 +13,7 @@ use bufgym_util::input::excerpt;
 
 use super::Scale;
 use super::claim::Claim;
+use super::figure::Figure;
 use super::grid::{Common, Forests, Grid, LEARNED, Learned, Plan};
 use super::report::{Panel, Report};
 use super::runs::{PapersError, Work};
@@ -137,8 +138,8 @@ pub struct Paper {
     pub name: &'static str,
     /// Name and reference for people.
     pub title: &'static str,
-    /// Numbers of the figures that can be made, in the order of the paper.
-    pub figures: &'static [&'static str],
+    /// Numbers of the figures that no file describes.
+    pub coded: &'static [&'static str],
     /// Letter of the last panel of a figure.
     pub last_panel: char,
     /// True if networks have lossless packets. Figures then have the paper's policies only, without a best
@@ -173,24 +174,33 @@ pub struct UnknownFigure {
 }
 
 impl Paper {
+    /// Returns the numbers of the figures that can be made, in the order of the paper.
+    pub fn figures(&self) -> Vec<&'static str> {
+        let coded = self.coded.iter().copied();
+        let mut all: Vec<&str> = Figure::numbers(self.name).chain(coded).collect();
+        all.sort_by_key(|number| number.parse::<u32>().unwrap_or(u32::MAX));
+        all
+    }
+
     /// Returns the number of a figure, given with or without its panel: `6` and `6a` are Fig. 6.
     ///
     /// # Errors
     /// Fails if there is no such figure.
     pub fn figure(&self, text: &str) -> Result<String, UnknownFigure> {
         let lower = text.to_ascii_lowercase();
-        let is_it = |number: &&&str| {
+        let is_it = |number: &&str| {
             let panel = lower.strip_prefix(&number.to_ascii_lowercase());
             let mut letters = 'a'..=self.last_panel;
             panel.is_some_and(|panel| panel.is_empty() || letters.any(|l| panel == l.to_string()))
         };
-        let found = self.figures.iter().find(is_it);
-        found
-            .map(|number| (*number).to_owned())
-            .ok_or_else(|| UnknownFigure {
+        let known = self.figures();
+        match known.iter().copied().find(is_it) {
+            Some(number) => Ok(number.to_owned()),
+            None => Err(UnknownFigure {
                 given: text.to_owned(),
-                known: self.figures.to_vec(),
-            })
+                known,
+            }),
+        }
     }
 
     /// Makes the figures. Apart from wall times, the result is the same for the same configuration, whatever
@@ -207,8 +217,9 @@ impl Paper {
     ) -> Result<Report, PapersError> {
         let start = Instant::now();
         let mut report = self.empty(config)?;
-        let simulated = |number: &&&str| (self.planned)(number, config, ALPHAS[0]).is_some();
-        let wanted: Vec<&&str> = self.figures.iter().filter(|n| wants(config, n)).collect();
+        let simulated = |number: &&str| (self.planned)(number, config, ALPHAS[0]).is_some();
+        let mut wanted = self.figures();
+        wanted.retain(|number| wants(config, number));
         let alpha = match !self.lossless && wanted.iter().any(simulated) {
             true => self.best_static(config, parts, work)?,
             false => ALPHAS[0],
@@ -225,7 +236,7 @@ impl Paper {
                     report.claims.extend(claims);
                 }
             }
-            for plan in plans.iter().filter(|plan| plan.sweep.figure == *number) {
+            for plan in plans.iter().filter(|plan| plan.sweep.figure == number) {
                 let claims = self.judged(config, plan, &grid, parts, work)?;
                 report.claims.extend(claims);
                 report.panels.extend(panels(plan, &grid)?);

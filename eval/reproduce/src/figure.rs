@@ -14,18 +14,15 @@ use super::sweep::{
     reduction_of,
 };
 
-/// The figures of a paper that files describe, read at first use.
-pub(crate) type Figures = LazyLock<Vec<Figure>>;
+/// Paper, number and text of every file.
+const FILES: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/figures.rs"));
 
-/// Embeds the files of a paper's figures.
-macro_rules! figures {
-    ($paper:literal: $($number:literal),+) => {
-        std::sync::LazyLock::new(|| vec![$(crate::figure::Figure::read(include_str!(concat!(
-            env!("CARGO_MANIFEST_DIR"), "/figures/", $paper, "-", $number, ".toml"
-        )))),+])
-    };
-}
-pub(crate) use figures;
+/// Paper, number and figure of every file, read at first use.
+static FIGURES: LazyLock<Vec<(&str, &str, Figure)>> = LazyLock::new(|| {
+    let figures = FILES.iter();
+    let figures = figures.map(|&(paper, number, text)| (paper, number, Figure::read(text)));
+    figures.collect()
+});
 
 /// A file.
 #[derive(Debug, Deserialize)]
@@ -167,13 +164,20 @@ impl Figure {
 
     /// Returns the plan of the figure of this number, if a file describes it.
     pub(crate) fn planned(
-        figures: &'static Figures,
+        paper: &str,
         number: &str,
         config: &FabricConfig,
         alpha: &str,
     ) -> Option<FigurePlan> {
-        let figure = figures.iter().find(|figure| figure.figure == number)?;
+        let is_it = |(of, file, _): &&(&str, &str, Figure)| (*of, *file) == (paper, number);
+        let (.., figure) = FIGURES.iter().find(is_it)?;
         Some(figure.plan(config, alpha))
+    }
+
+    /// Returns the numbers of a paper's figures that files describe.
+    pub(crate) fn numbers(paper: &str) -> impl Iterator<Item = &'static str> {
+        let own = FILES.iter().filter(move |(of, ..)| *of == paper);
+        own.map(|(_, number, _)| *number)
     }
 
     fn plan(&'static self, config: &FabricConfig, alpha: &str) -> FigurePlan {
@@ -319,18 +323,17 @@ impl Axis {
 
 #[cfg(test)]
 mod tests {
-    use super::Rule;
+    use super::{FIGURES, Rule};
     use crate::{abm, credence, reverie};
 
     /// Every column and table has a value for every point, and names only series, panels and points that
     /// the figure has.
     #[test]
     fn every_file_is_complete() {
-        for figure in [&abm::FIGURES, &credence::FIGURES, &reverie::FIGURES]
-            .into_iter()
-            .flat_map(|figures| figures.iter())
-        {
+        let papers = [&abm::PAPER, &credence::PAPER, &reverie::PAPER].map(|paper| paper.name);
+        for (paper, number, figure) in FIGURES.iter() {
             let id = &figure.figure;
+            assert!(papers.contains(paper) && id == number, "{paper}-{number}");
             let points = figure.axis.values.len();
             let series = |name: &String| figure.series.iter().any(|series| series.name == *name);
             let panel = |id: &String| figure.panels.iter().any(|panel| panel.id == *id);

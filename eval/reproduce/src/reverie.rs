@@ -12,10 +12,7 @@ mod tests;
 
 use super::Scale;
 use super::fabric::{Computed, FabricConfig, FigurePlan, Paper};
-use super::figure::{Figure, Figures, figures};
-
-/// The figures that files describe.
-pub(crate) static FIGURES: Figures = figures!("reverie": "7", "8", "9", "11", "12");
+use super::figure::Figure;
 
 /// TCP web search in a lossy priority, RDMA in-cast of 2 MB in a lossless one.
 const PRESET: &str = "reverie-leafspine";
@@ -28,7 +25,7 @@ pub const PAPER: Paper = Paper {
     name: "reverie",
     title: "“Reverie: Low Pass Filter-Based Switch Buffer Sharing for Datacenters with RDMA and TCP \
             Traffic” (NSDI 2024)",
-    figures: &["4", "5", "7", "8", "9", "10", "11", "12"],
+    coded: &["4", "5", "10"],
     last_panel: 'e',
     lossless: true,
     options: options::OPTIONS,
@@ -60,7 +57,7 @@ pub const PAPER: Paper = Paper {
 fn planned(number: &str, config: &FabricConfig, alpha: &str) -> Option<FigurePlan> {
     match number {
         "10" => Some(filter::plan(config)),
-        _ => Figure::planned(&FIGURES, number, config, alpha),
+        _ => Figure::planned(PAPER.name, number, config, alpha),
     }
 }
 

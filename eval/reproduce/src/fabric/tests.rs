@@ -37,7 +37,7 @@ fn figures_are_named_with_and_without_panel() {
 fn every_figure_is_planned_or_computed_and_its_claims_are_of_its_panels() {
     for paper in [&abm::PAPER, &credence::PAPER, &reverie::PAPER] {
         let config = tiny(&[]);
-        for number in paper.figures {
+        for number in paper.figures() {
             let plan = (paper.planned)(number, &config, "1");
             assert_ne!(
                 plan.is_some(),
@@ -45,7 +45,7 @@ fn every_figure_is_planned_or_computed_and_its_claims_are_of_its_panels() {
                 "{number}"
             );
             let Some(plan) = plan else { continue };
-            assert_eq!(plan.sweep.figure, *number);
+            assert_eq!(plan.sweep.figure, number);
             let grid = Grid::default();
             for claim in (plan.claims)(&plan.sweep.measured(&grid)) {
                 let id = format!("{}{}", claim.figure, claim.panel);
