@@ -1,7 +1,9 @@
 //! The command line: converts arguments into objects and runs them. One file per subcommand.
 
 mod bench;
+mod choose;
 mod credence;
+mod curves;
 pub mod embed;
 mod error;
 mod eval;
@@ -12,13 +14,13 @@ mod former;
 mod headroom;
 mod infer;
 mod interrupt;
-mod list;
 mod output;
+mod policies;
 mod policy;
 #[cfg(test)]
 mod reference;
-mod runs;
 mod scenario;
+mod scenarios;
 mod sim;
 mod slotted;
 mod sonic_agent;
@@ -132,18 +134,45 @@ enum Command {
     Explain(explain::ExplainArgs),
     Figures(figures::FiguresArgs),
     Export(export::ExportArgs),
-    Runs(runs::RunsArgs),
+    /// Draw the learning curves of several trainings, or choose the best
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  \
+            bufgym runs curves runs/fct-ndt-16x1g-1 runs/fct-ndt-16x1g-2 --out learning.svg\n  \
+            bufgym runs choose runs/fct-ndt-16x1g-1 runs/fct-ndt-16x1g-2 --out checkpoints/mine"
+    )]
+    Runs(Runs),
     Sim(sim::SimArgs),
     Trace(trace::TraceArgs),
     Tune(tune::TuneArgs),
     Infer(infer::InferArgs),
-    List(list::ListArgs),
+    /// List policies or scenarios, or show one
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  \
+            bufgym list policies\n  \
+            bufgym list policies edt\n  \
+            bufgym list scenarios ndt-16x1g > mine.toml"
+    )]
+    List(List),
     Credence(credence::CredenceArgs),
     Slotted(slotted::SlottedArgs),
     SonicAgent(sonic_agent::SonicAgentArgs),
     #[cfg(target_os = "linux")]
     Testbed(testbed::TestbedArgs),
     Bench(bench::BenchArgs),
+}
+
+#[derive(Subcommand)]
+enum Runs {
+    Curves(curves::CurvesArgs),
+    Choose(choose::ChooseArgs),
+}
+
+#[derive(Subcommand)]
+enum List {
+    Policies(policies::PoliciesArgs),
+    Scenarios(scenarios::ScenariosArgs),
 }
 
 impl Command {
@@ -226,12 +255,14 @@ fn run(cli: Cli, arguments: &[OsString]) -> CliResult {
         Command::Explain(args) => explain::run(args, &common),
         Command::Figures(args) => figures::run(args, &common),
         Command::Export(args) => export::run(args, &common),
-        Command::Runs(args) => runs::run(args, &common),
+        Command::Runs(Runs::Curves(args)) => curves::run(args, &common),
+        Command::Runs(Runs::Choose(args)) => choose::run(args, &common),
         Command::Sim(args) => sim::run(args, &common),
         Command::Trace(args) => trace::run(args, &common),
         Command::Tune(args) => tune::run(args, &common),
         Command::Infer(args) => infer::run(args, &common),
-        Command::List(args) => list::run(args, &common),
+        Command::List(List::Policies(args)) => policies::run(args, &common),
+        Command::List(List::Scenarios(args)) => scenarios::run(args, &common),
         Command::Credence(args) => credence::run(args, &common),
         Command::Slotted(args) => slotted::run(args, &common),
         Command::SonicAgent(_) => sonic_agent::run(arguments),

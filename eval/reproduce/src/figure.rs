@@ -368,4 +368,17 @@ mod tests {
             }
         }
     }
+
+    /// ABM’s Fig. 6 at 40 %: the text’s 90.12 % is the mean of the reductions against each of the others.
+    #[test]
+    fn the_text_agrees_with_the_table() {
+        let is_it =
+            |(paper, number, _): &&(&str, &str, super::Figure)| (*paper, *number) == ("abm", "6");
+        let (.., figure) = FIGURES.iter().find(is_it).unwrap();
+        let at = |series: &str| figure.tables[0].values[series][1];
+        let others = ["DT", "FAB", "CS", "IB"];
+        let reductions = others.map(|other| 100.0 * (1.0 - at("ABM") / at(other)));
+        let mean = reductions.iter().sum::<f64>() / 4.0;
+        assert!((mean - 90.12).abs() < 1.0, "{mean}");
+    }
 }

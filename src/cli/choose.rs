@@ -7,10 +7,10 @@ use bufgym::models::checkpoint::{self, Manifest, SeedResult};
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::Common;
-use crate::cli::error::{CliError, CliResult, ResultExt as _};
-use crate::cli::output::{Output, shown};
-use crate::cli::policy;
+use super::Common;
+use super::error::{CliError, CliResult, ResultExt as _};
+use super::output::{Output, shown};
+use super::policy;
 
 /// The files of a checkpoint folder.
 const FILES: [&str; 2] = [checkpoint::WEIGHTS_FILE, checkpoint::MANIFEST_FILE];

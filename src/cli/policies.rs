@@ -6,8 +6,8 @@ use bufgym::sim::switch::policy::{Deployment, ParameterInfo, catalogue};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::error::{CliResult, ResultExt as _};
-use crate::cli::{Common, policy};
+use super::error::{CliResult, ResultExt as _};
+use super::{Common, policy};
 
 /// List every policy and queue management with parameters, defaults and source
 #[derive(Args)]

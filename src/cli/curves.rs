@@ -7,9 +7,9 @@ use bufgym::util::input;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use crate::cli::Common;
-use crate::cli::error::{CliError, CliResult, ResultExt as _};
-use crate::cli::output::{Output, shown};
+use super::Common;
+use super::error::{CliError, CliResult, ResultExt as _};
+use super::output::{Output, shown};
 
 /// Column of `metrics.csv` on the vertical axis.
 const RESULT: &str = "validation";

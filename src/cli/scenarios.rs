@@ -4,8 +4,8 @@ use bufgym::sim::scenario::Scenario;
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::Common;
-use crate::cli::error::{CliResult, ResultExt as _};
+use super::Common;
+use super::error::{CliResult, ResultExt as _};
 
 /// List the scenario presets, or print one as TOML
 #[derive(Args)]
