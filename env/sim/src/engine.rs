@@ -6,9 +6,11 @@ mod delay_line;
 pub(crate) mod event;
 pub(crate) mod fabric;
 mod fifo;
+mod ids;
 pub(crate) mod link;
 pub(crate) mod packet;
 pub(crate) mod port_link;
+mod single;
 pub(crate) mod telemetry;
 pub(crate) mod topology;
 

@@ -1,13 +1,11 @@
 //! The network: the simulator's loop, the observers of it, and the results that it returns.
 
 mod base;
-mod checks;
 mod external;
 mod ingress;
 mod isolated;
 mod observer;
 mod outcome;
-mod pauses;
 mod recorders;
 mod report;
 mod simulation;
@@ -25,16 +23,17 @@ pub use crate::engine::topology::{
 };
 pub use crate::host::{Crossing, FlowRef, FlowView, HostObserver, LostSegment, SegmentKind};
 pub use crate::switch::SwitchObserver;
-pub use base::{BaseFlow, BaseTime};
-pub use checks::Violation;
+pub use base::BaseTime;
 pub use external::{Departure, ExternalSwitch, Frame, FrameKind, HostCounts, measured_flow};
 pub use ingress::{IngressRow, IngressSampling};
-pub use isolated::{IsolatedFlow, isolated_port};
+pub use isolated::{BaseFlow, IsolatedFlow, isolated_port};
 pub use observer::Observer;
 pub use outcome::{DropRow, FlowClass, FlowRecord, Outcome, Summary, SwitchRow, TimelineRow};
 pub use recorders::Recorders;
 pub use simulation::{Records, Simulation, run_leaf_spine};
-pub use simulator::{FabricSimulator, ScenarioTopology, SimError, Simulator, StopReason};
+pub use simulator::{
+    FabricSimulator, ScenarioTopology, SimError, Simulator, StopReason, Violation,
+};
 
 /// Bytes that the state and the results of a flow take at least: 384 have been measured.
 const FLOW_BYTES: u64 = 256;

@@ -14,6 +14,7 @@ pub(crate) mod mmu;
 mod numbering;
 mod observer;
 mod open_loop;
+mod parameters;
 pub mod policy;
 mod push_out;
 mod scheduling;
@@ -28,16 +29,18 @@ pub use crate::engine::packet::PacketId;
 pub use crate::engine::topology::SwitchId;
 pub use base::{LowLevelPolicy, UnknownBasePolicy};
 pub use buffer::SharedBuffer;
-pub use mmu::{IngressState, IngressUse, LosslessDrop, LosslessThresholds, PfcInterval, Sharing};
+pub use mmu::{IngressState, IngressUse, LosslessDrop, PfcInterval};
 pub use observer::SwitchObserver;
 pub use open_loop::{Fate, OpenLoop};
+pub use parameters::PolicyParseError;
 pub use policy::{
-    AnyPolicy, Definition, Loss, PacketView, ParameterInfo, Policy, PolicyInfo, Verdict, View,
+    AnyPolicy, Definition, Loss, LosslessThresholds, PacketView, ParameterInfo, Policy, PolicyInfo,
+    Sharing, Verdict, View,
 };
-pub use spec::{PolicyParseError, PolicySpec};
+pub use spec::PolicySpec;
 
-use aqm::QueueManagement;
-use ecn::{ArrivalMarking, Marker, Marking};
+use aqm::{Marker, QueueManagement};
+use ecn::{ArrivalMarking, Marking};
 use egress::DeviceQueues;
 pub(crate) use egress::Meters;
 use mmu::Mmu;

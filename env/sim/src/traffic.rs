@@ -2,6 +2,7 @@
 //! simulators, generating them from a scenario, and extracting them from packet captures.
 
 mod flows_csv;
+mod formats;
 mod generate;
 mod lists;
 mod pcap;
@@ -13,8 +14,8 @@ use crate::units::Instant;
 
 pub use crate::scenario::{SizeDistribution, SizeError, Workload};
 pub use flows_csv::TraceError;
+pub use formats::{FlowFormat, ListOptions, UnknownFormat};
 pub use generate::generate;
-pub use lists::{FlowFormat, ListOptions, UnknownFormat};
 pub use pcap::{Capture, CaptureError, CaptureOptions, Skipped, Tunnels};
 
 /// One flow: a number of bytes from one host to another.

@@ -6,7 +6,7 @@
 //! switch on different paths, and of events at its own ports. One clock and the numbers determine it,
 //! however far back the paths met.
 //!
-//! As with a [single switch](super::event::EventQueue), nearly all events are scheduled one of a few
+//! As with a [single switch](super::single::EventQueue), nearly all events are scheduled one of a few
 //! constant times ahead and wait in FIFO queues. The second event of a packet follows the first one
 //! propagation delay later and has the next number. So both wait in one queue, a
 //! [`DelayLine`] for each of two sizes of packets on two kinds of line, which is read twice.

@@ -2,6 +2,8 @@
 
 use std::ops::{Index, IndexMut};
 
+pub(crate) use super::ids::NO_PACKET;
+pub use super::ids::PacketId;
 use super::telemetry::{RecordStore, RecordsHandle};
 use crate::units::Instant;
 
@@ -264,12 +266,6 @@ impl Packet {
         self.sack != SackHandle::NONE
     }
 }
-
-/// Number of a packet in flight: its place in the store of all packets.
-pub type PacketId = u32;
-
-/// Number that stands for no packet.
-pub(crate) const NO_PACKET: PacketId = PacketId::MAX;
 
 /// All packets in flight.
 ///

@@ -4,8 +4,7 @@
 //! Few flows use it, so a packet has one bit for it. The records are stored apart and cost nothing if no
 //! packet carries any.
 
-use super::packet::PacketId;
-use super::topology::SwitchId;
+use super::ids::{PacketId, SwitchId};
 use crate::scenario::MAX_RECORDS;
 use crate::units::{Instant, Rate};
 

@@ -8,54 +8,22 @@ use std::fmt::Debug;
 use std::hint::select_unpredictable;
 
 use bufgym_util::convert::index;
-use serde::Serialize;
 
 use super::clock::ClockOffset;
-use super::event::{EventQueue, Events};
+use super::event::Events;
 use super::fabric::FabricEvents;
 use super::link::{LinkKind, Links};
 use super::packet::PacketDirection;
+use super::single::EventQueue;
 use crate::scenario::{Ecmp, EcmpSalt, Scenario, Tier};
 use crate::units::Duration;
 
+pub use super::ids::{Neighbour, SwitchId};
 pub use linked::LinkedNetwork;
 pub use pooled::PooledLeafSpine;
 
-/// Number of a switch, from 0.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize)]
-#[serde(transparent)]
-pub struct SwitchId(pub u16);
-
-impl SwitchId {
-    /// Returns the number as an index.
-    #[inline]
-    pub fn index(self) -> usize {
-        usize::from(self.0)
-    }
-
-    /// Returns the switch with this index in a network that was [checked](Topology::check).
-    #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a network has fewer switches than 16 bits can count"
-    )]
-    fn of(index: usize) -> SwitchId {
-        debug_assert!(index < 1 << 15);
-        SwitchId(index as u16)
-    }
-}
-
 /// Maximum number of queues, and so of ports, of a switch: packets count queues in 16 bits.
 pub(crate) const MAX_QUEUES: usize = 1 << 16;
-
-/// Node at the other end of a switch port's link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Neighbour {
-    /// A host.
-    Host(u16),
-    /// A switch.
-    Switch(SwitchId),
-}
 
 /// Place where a host is attached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! The base time that a flow's completion time is compared with.
 
-use super::isolated::IsolatedFlow;
+use super::isolated::{BaseFlow, IsolatedFlow};
 use crate::scenario::{AckQueue, Ecmp, Scenario, SlowdownBase, TransportKind};
 use crate::units::{Duration, Rate};
 
@@ -14,31 +14,6 @@ pub struct BaseTime {
     round_trip: Duration,
     reverie: Reverie,
     rate: Rate,
-}
-
-/// Flow properties that determine the base time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BaseFlow {
-    /// Payload bytes, at least 1.
-    pub bytes: u64,
-    /// True if the flow crosses links between switches.
-    pub across: bool,
-    /// True if the connection is established before the flow starts.
-    pub connected: bool,
-    /// Transport of the flow.
-    pub transport: TransportKind,
-}
-
-impl BaseFlow {
-    /// Describes a flow of `bytes` bytes between hosts of one switch.
-    pub fn within(bytes: u64, transport: TransportKind) -> BaseFlow {
-        BaseFlow {
-            bytes,
-            across: false,
-            connected: false,
-            transport,
-        }
-    }
 }
 
 /// Base time of Reverie (NSDI 2024): the longest round trip of a full packet without headers, plus

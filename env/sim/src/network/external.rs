@@ -1,6 +1,7 @@
 //! A switch of a scenario that carries packets from outside the simulation.
 
-use super::base::{BaseFlow, BaseTime};
+use super::base::BaseTime;
+use super::isolated::BaseFlow;
 use super::observer::Observer as _;
 use super::outcome::{FlowRecord, Outcome, Summary, SwitchRow};
 use super::recorders::Recorders;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::base::BaseFlow;
 use super::outcome::FlowRecord;
 use super::simulator::{SimError, Simulator};
 use crate::engine::topology::{LeafSpine, OneSwitch, Topology};
@@ -23,6 +22,31 @@ const NO_TIMEOUT_US: u64 = 100_000_000;
 
 /// Maximum number of spines in the simulated network.
 const MAX_SPINES: u64 = 4_096;
+
+/// Flow properties that determine the base time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BaseFlow {
+    /// Payload bytes, at least 1.
+    pub bytes: u64,
+    /// True if the flow crosses links between switches.
+    pub across: bool,
+    /// True if the connection is established before the flow starts.
+    pub connected: bool,
+    /// Transport of the flow.
+    pub transport: TransportKind,
+}
+
+impl BaseFlow {
+    /// Describes a flow of `bytes` bytes between hosts of one switch.
+    pub fn within(bytes: u64, transport: TransportKind) -> BaseFlow {
+        BaseFlow {
+            bytes,
+            across: false,
+            connected: false,
+            transport,
+        }
+    }
+}
 
 /// Completion times of isolated flows, by size.
 ///

@@ -1,6 +1,7 @@
 //! The simulation's report: records of flows, and aggregates.
 
-use super::base::BaseFlow;
+use super::base::BaseTime;
+use super::isolated::BaseFlow;
 use super::observer::Observer;
 use super::outcome::{FlowRecord, Outcome, Summary};
 use super::simulator::Simulator;
@@ -123,8 +124,9 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
     }
 
     fn records(&self) -> Vec<FlowRecord> {
+        let base = BaseTime::new(&self.scenario);
         let mut by_place: Vec<(u32, FlowRecord)> = (0..self.hosts.flows())
-            .map(|number| (self.hosts.place(number), self.record(number)))
+            .map(|number| (self.hosts.place(number), self.record(number, &base)))
             .collect();
         by_place.sort_by_key(|entry| entry.0);
         by_place.into_iter().map(|entry| entry.1).collect()
@@ -146,7 +148,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
         Some(kinds.into_iter().map(of).collect())
     }
 
-    fn record(&self, number: usize) -> FlowRecord {
+    fn record(&self, number: usize, times: &BaseTime) -> FlowRecord {
         let spec = self.hosts.spec(number);
         let finish = self.hosts.finish(number);
         let fct = finish.map(|finish| finish - spec.start);
@@ -156,12 +158,12 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             let flow = BaseFlow {
                 bytes: spec.size,
                 across: switch_of(spec.src) != switch_of(spec.dst),
-                connected: self.preconnected && spec.query >= 0,
+                connected: self.scenario.demand.preconnected && spec.query >= 0,
                 transport: self
-                    .base
+                    .scenario
                     .transport_of(spec.query >= 0, self.second == Some(spec.kind)),
             };
-            self.base.over(flow, links.as_deref())
+            times.over(flow, links.as_deref())
         });
         let slowdown = |(fct, base): (Duration, Duration)| fct.as_secs_f64() / base.as_secs_f64();
         FlowRecord {

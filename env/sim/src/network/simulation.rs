@@ -1,10 +1,10 @@
 //! A simulation of whichever network a scenario has. What is in this file is compiled with this crate, once for all
 //! crates that call it.
 
-use super::checks::Violation;
 use super::ingress::IngressSampling;
 use super::outcome::Outcome;
 use super::recorders::Recorders;
+use super::simulator::Violation;
 use super::simulator::{ScenarioTopology, SimError, Simulator};
 use crate::engine::topology::{
     LeafSpine, LinkedNetwork, OneSwitch, PooledLeafSpine, SwitchId, Topology,

@@ -1,12 +1,17 @@
 //! The simulator: hosts, switches and the event loop between them.
 
+mod checks;
+mod pauses;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
 use thiserror::Error;
 
-use super::base::BaseTime;
 use super::ingress::IngressSampling;
 use super::observer::Observer;
 use super::outcome::{Outcome, SwitchRow};
-use super::pauses::{Pauses, enable_lossless};
 use super::recorders::Recorders;
 use super::window::Window;
 use crate::engine::Engine;
@@ -31,6 +36,9 @@ use crate::switch::{
 use crate::traffic::{Trace, TraceError};
 use crate::transport::{OwnControl, Settings};
 use crate::units::{Duration, Instant};
+
+pub use checks::Violation;
+use pauses::{Pauses, enable_lossless};
 
 /// Why a simulation cannot be built.
 #[derive(Debug, Error)]
@@ -81,10 +89,9 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     pub(super) hosts: Hosts<T>,
     pub(super) switches: T::PerSwitch<Switch<P>>,
     pub(super) observer: O,
-    pub(super) base: BaseTime,
+    /// The scenario, for the base times of the [report](Simulator::outcome).
+    pub(super) scenario: Arc<Scenario>,
     pub(super) window: Window,
-    /// True if flows of queries have connections before they start.
-    pub(super) preconnected: bool,
     /// Kind of the second class of flows.
     pub(super) second: Option<u16>,
     time_limit: EventTime,
@@ -95,7 +102,7 @@ pub struct Simulator<P = AnyPolicy, O = Recorders, T: Topology = OneSwitch> {
     /// Switch of the last event, in a network of several switches.
     touched: SwitchId,
     pub(super) port_links: PortLinks,
-    pub(super) pauses: Pauses,
+    pauses: Pauses,
     pub(super) wall: std::time::Duration,
 }
 
@@ -254,9 +261,8 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             hosts,
             switches,
             observer: Recorders::default(),
-            base: BaseTime::new(scenario),
+            scenario: Arc::new(scenario.clone()),
             window,
-            preconnected: scenario.demand.preconnected,
             second: trace.second_kind(),
             // Thirteen days: later events could not be distinguished from earlier ones.
             time_limit: scenario
@@ -330,9 +336,8 @@ impl<P: Policy, T: Topology> Simulator<P, Recorders, T> {
             hosts: self.hosts,
             switches: self.switches,
             observer,
-            base: self.base,
+            scenario: self.scenario,
             window: self.window,
-            preconnected: self.preconnected,
             second: self.second,
             time_limit: self.time_limit,
             fair_hosts: self.fair_hosts,
@@ -903,6 +908,3 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
             .rows(switches, self.topology(), links, self.now())
     }
 }
-
-#[cfg(test)]
-mod tests;

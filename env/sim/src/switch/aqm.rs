@@ -5,6 +5,7 @@
 //! senders in time. A discipline sees one queue at a time and draws from a random stream of its port.
 
 mod codel;
+mod definition;
 pub mod early;
 mod pie;
 mod random;
@@ -15,18 +16,18 @@ mod step;
 use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::ecn::Marker;
 use super::{EXTRAS, Loss, PacketView, Policy, Switch, SwitchObserver};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
 use crate::switch::SwitchId;
 use crate::units::{Duration, Instant, Rate};
 
 pub use codel::{CoDel, CoDelConfig};
+pub use definition::AqmDefinition;
 use early::{EarlyDrop, OwnMarks};
 pub use pie::{Pie, PieConfig};
 pub use random::RandomDrop;
 pub use red::{Red, RedConfig};
-pub use spec::{AqmDefinition, AqmSpec, catalogue};
+pub use spec::{AqmSpec, catalogue};
 pub use step::StepMarking;
 
 /// Decision of a discipline about a packet.
@@ -38,6 +39,17 @@ pub enum Advice {
     Mark,
     /// The packet is dropped.
     Drop,
+}
+
+/// Author of the mark that an arriving packet gets, if any.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Marker {
+    /// The switch, by its own rule.
+    Switch,
+    /// Queue management, which has decided on a mark.
+    QueueManagement,
+    /// Nobody.
+    None,
 }
 
 /// A packet that the policy has admitted and that is about to be enqueued.

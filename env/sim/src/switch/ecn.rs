@@ -4,7 +4,7 @@
 use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::aqm::{Arriving, Red, RedConfig};
+use super::aqm::{Arriving, Marker, Red, RedConfig};
 use super::{PacketView, Policy, Switch, SwitchObserver, SwitchSettings};
 use crate::engine::packet::{Packet, PacketId, PacketKind, PacketStore};
 use crate::scenario::{self, Recovery, Scenario};
@@ -22,17 +22,6 @@ pub(super) enum Marking {
     Red(Box<RedMarking>),
     /// Packets whose transmission begins, with a probability that rises with the length left behind.
     RedAtDequeue(Box<DequeueMarking>),
-}
-
-/// Author of the mark that an arriving packet gets, if any.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Marker {
-    /// The switch, by its own rule.
-    Switch,
-    /// Queue management, which has decided on a mark.
-    QueueManagement,
-    /// Nobody.
-    None,
 }
 
 /// Settings of the marks that arriving packets get.

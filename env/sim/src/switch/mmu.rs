@@ -25,6 +25,7 @@ use std::collections::VecDeque;
 use crate::engine::packet::{PacketId, PacketQueue};
 use crate::engine::topology::SwitchId;
 use crate::scenario::{LosslessRules, Priorities, Scenario};
+use crate::switch::policy::{LosslessThresholds, Sharing};
 use crate::units::{Duration, Instant, Rate};
 
 pub(crate) use pfc::PauseFrame;
@@ -32,44 +33,6 @@ pub use pfc::PfcInterval;
 use side::Side;
 pub(crate) use statistics::{ClassUse, MmuCounters, percentile};
 pub use statistics::{IngressState, IngressUse, LosslessDrop};
-
-/// Rule by which the thresholds of queues follow from the occupancy.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Sharing {
-    /// Dynamic Threshold at ingress and egress, each in its own pool.
-    Sonic,
-    /// The threshold of `Sonic`, times the drain rate of the queue and divided by the number of
-    /// congested queues (ABM, SIGCOMM 2022).
-    SonicAbm,
-    /// Dynamic Threshold in one pool for both sides, divided by the number of congested queues, for
-    /// lengths that a low-pass filter has smoothed (NSDI 2024, §3).
-    Reverie {
-        /// Weight of the old length at a departure, γ.
-        gamma: f64,
-    },
-}
-
-impl Sharing {
-    /// Returns the name of the policy that has this rule.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Sharing::Sonic => "sonic",
-            Sharing::SonicAbm => "sonic-abm",
-            Sharing::Reverie { .. } => "reverie",
-        }
-    }
-}
-
-/// A policy's settings of the thresholds in a lossless switch.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct LosslessThresholds {
-    /// The rule for thresholds.
-    pub sharing: Sharing,
-    /// α of ingress queues of lossless packets.
-    pub alpha_ingress: f64,
-    /// α of egress queues of lossy packets.
-    pub alpha_egress: f64,
-}
 
 /// Sizes of the pools and bounds, bytes.
 #[derive(Clone, Debug)]

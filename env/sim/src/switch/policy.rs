@@ -44,12 +44,11 @@ pub use pot::PushOutWithThreshold;
 pub use search::{Bound, Scale, Search, SearchRange};
 pub use sma::MinimumAllocation;
 pub use smxq::MaximumQueueLengths;
-pub use sonic::LosslessPolicy;
+pub use sonic::{LosslessPolicy, LosslessThresholds, Sharing};
 pub use st::StaticThreshold;
 pub use tdt::{TrafficAwareConfig, TrafficAwareThreshold, TrafficState};
 
 use super::SharedBuffer;
-use super::mmu::LosslessThresholds;
 use crate::units::{Instant, Rate};
 
 /// Switch state that a policy may read.

@@ -11,7 +11,7 @@ use bufgym_util::files;
 use bufgym_util::input::{Records, excerpt, suggestion};
 use csv::{ByteRecord, ReaderBuilder, Trim};
 
-use super::lists::{FlowFormat, ListOptions, decimal};
+use super::formats::{FlowFormat, ListOptions, decimal, endpoint_problem};
 use super::{FlowSpec, Trace};
 use crate::units::Instant;
 
@@ -203,18 +203,6 @@ impl Trace {
         }
         Ok(())
     }
-}
-
-pub(super) fn endpoint_problem(src: u32, dst: u32, ports: u32) -> Option<String> {
-    for (field, host) in [("src", src), ("dst", dst)] {
-        if host >= ports {
-            return Some(format!(
-                "{field}: host {host} does not exist; with {ports} ports hosts are 0 to {}",
-                ports.saturating_sub(1)
-            ));
-        }
-    }
-    (src == dst).then(|| format!("dst: equals src ({src}); a flow needs two different hosts"))
 }
 
 /// Position of each known column in the file.

@@ -4,55 +4,19 @@ mod hpcc;
 mod htsim;
 mod lines;
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
-use std::str::FromStr;
 
-use bufgym_util::input::{excerpt, suggestion};
-
-use super::flows_csv::{Parser, TraceError, endpoint_problem};
+use super::flows_csv::{Parser, TraceError};
+use super::formats::{FlowFormat, ListOptions};
 use super::{FlowSpec, Trace};
-
-pub(super) use lines::decimal;
 
 /// Number of bytes at the start of a file that determine its format.
 const START: u64 = 4_096;
 
-/// A format of flows in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FlowFormat {
-    /// `id,src,dst,start_ns,size_bytes[,kind,query,priority]`.
-    Csv,
-    /// A packet capture, pcap or pcapng.
-    Pcap,
-    /// A list of HPCC (SIGCOMM 2019) or of programs derived from its code, ns3-datacenter and SimAI:
-    /// the number of flows, then lines `src dst priority port bytes start_s`.
-    Hpcc,
-    /// A connection matrix (`.cm`) of htsim, without triggers.
-    Htsim,
-}
-
+/// Detection.
 impl FlowFormat {
-    /// Every format.
-    pub const ALL: [FlowFormat; 4] = [
-        FlowFormat::Csv,
-        FlowFormat::Pcap,
-        FlowFormat::Hpcc,
-        FlowFormat::Htsim,
-    ];
-
-    /// Returns the name used on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FlowFormat::Csv => "csv",
-            FlowFormat::Pcap => "pcap",
-            FlowFormat::Hpcc => "hpcc",
-            FlowFormat::Htsim => "htsim",
-        }
-    }
-
     /// Returns the format of a file that starts with these bytes; CSV if no other fits.
     pub fn of(start: &[u8]) -> FlowFormat {
         let magic: Option<&[u8; 4]> = start.first_chunk();
@@ -92,74 +56,6 @@ impl FlowFormat {
         let mut start = Vec::new();
         (&mut reader).take(START).read_to_end(&mut start)?;
         Ok((FlowFormat::of(&start), Cursor::new(start).chain(reader)))
-    }
-}
-
-impl fmt::Display for FlowFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// The error for an unknown name of a format.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{}` is not one of {}{}",
-    excerpt(.0),
-    FlowFormat::ALL.map(FlowFormat::name).join(", "),
-    suggestion(.0, &FlowFormat::ALL.map(FlowFormat::name))
-)]
-pub struct UnknownFormat(String);
-
-impl FromStr for FlowFormat {
-    type Err = UnknownFormat;
-
-    fn from_str(text: &str) -> Result<FlowFormat, UnknownFormat> {
-        let mut all = FlowFormat::ALL.into_iter();
-        all.find(|format| format.name() == text)
-            .ok_or_else(|| UnknownFormat(text.to_owned()))
-    }
-}
-
-/// Options for reading a flow list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ListOptions {
-    /// The format; `None` if the content determines it.
-    pub format: Option<FlowFormat>,
-    /// Number of hosts; the hosts of the list must be below it.
-    pub ports: u32,
-    /// Number of the first host in the list, which becomes host 0.
-    pub host_offset: u32,
-}
-
-impl Default for ListOptions {
-    fn default() -> ListOptions {
-        ListOptions {
-            format: None,
-            ports: u32::MAX,
-            host_offset: 0,
-        }
-    }
-}
-
-impl ListOptions {
-    /// Returns the host that the list calls `given`, or the problem with it.
-    pub(super) fn host(&self, field: &str, given: u32) -> Result<u32, String> {
-        given.checked_sub(self.host_offset).ok_or_else(|| {
-            let offset = self.host_offset;
-            format!("{field}: host {given} is below {offset}, the first one by --host-offset")
-        })
-    }
-
-    /// Returns the problem with the ends of a flow, if there is one.
-    pub(super) fn ends_problem(&self, src: u32, dst: u32) -> Option<String> {
-        let problem = endpoint_problem(src, dst, self.ports)?;
-        // A list that counts from 1 seems to have one host too many.
-        let one_more = self.host_offset == 0 && src.max(dst) == self.ports;
-        Some(match one_more {
-            true => format!("{problem}; if the first host of the list is 1, give --host-offset 1"),
-            false => problem,
-        })
     }
 }
 

@@ -8,6 +8,7 @@ mod copies;
 mod coverage;
 mod flows;
 mod headers;
+mod segment;
 mod tunnel;
 
 use std::collections::BTreeMap;
@@ -24,9 +25,10 @@ use crate::units::Instant;
 use container::Container;
 use copies::Copies;
 use flows::{Flow, FlowTable, count};
-use headers::{Headers, Network};
+use headers::Headers;
 
 pub use headers::Tunnels;
+use segment::Network;
 
 /// Options for reading a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

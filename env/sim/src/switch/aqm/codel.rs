@@ -3,7 +3,7 @@
 
 use bufgym_util::convert::floor_u64;
 
-use super::spec::{ACTION, AqmDefinition, marks};
+use super::definition::{ACTION, AqmDefinition, marks};
 use super::{Advice, AnyDiscipline, Discipline, Leaving};
 use crate::switch::policy::{Deployment, Kind, ParameterInfo, PolicyInfo, Search};
 use crate::units::{Duration, Instant};

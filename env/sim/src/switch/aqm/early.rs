@@ -31,7 +31,7 @@ use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustc_hash::FxHashMap;
 
-use super::spec::{ACTION, AqmDefinition, SEED, marks};
+use super::definition::{ACTION, AqmDefinition, SEED, marks};
 use super::{Advice, AnyDiscipline, Arriving, Discipline, Leaving, drain_ps};
 use crate::switch::policy::{
     Bound, Deployment, Kind, Loss, PacketView, ParameterInfo, PolicyInfo, Search,

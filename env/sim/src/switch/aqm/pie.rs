@@ -7,7 +7,7 @@
 use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::spec::{ACTION, AqmDefinition, SEED, marks};
+use super::definition::{ACTION, AqmDefinition, SEED, marks};
 use super::{Advice, AnyDiscipline, Arriving, Discipline, drain_ps};
 use crate::switch::policy::{Deployment, Kind, ParameterInfo, PolicyInfo, Search};
 use crate::units::{Duration, Instant, Rate};

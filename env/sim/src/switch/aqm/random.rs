@@ -4,7 +4,7 @@
 use bufgym_util::rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::spec::{AqmDefinition, SEED};
+use super::definition::{AqmDefinition, SEED};
 use super::{Advice, AnyDiscipline, Arriving, Discipline};
 use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, PolicyInfo, Search};
 

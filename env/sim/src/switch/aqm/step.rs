@@ -2,7 +2,7 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::spec::AqmDefinition;
+use super::definition::AqmDefinition;
 use super::{Advice, AnyDiscipline, Arriving, Discipline};
 use crate::switch::policy::{Bound, Deployment, Kind, ParameterInfo, PolicyInfo, Search};
 

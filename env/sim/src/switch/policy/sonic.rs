@@ -5,7 +5,6 @@ use super::{
     Bound, Definition, Deployment, Kind, PacketView, ParameterInfo, Policy, PolicyInfo, Scale,
     Search, SearchRange, Verdict, View,
 };
-use crate::switch::mmu::{LosslessThresholds, Sharing};
 
 pub(super) static DEFINITION: Definition = Definition {
     info: PolicyInfo {
@@ -100,6 +99,44 @@ const ALPHA_EGRESS: ParameterInfo = ParameterInfo {
     search: Search::log(1.0 / 64.0, 64.0),
     meaning: "control factor of egress queues of lossy packets, above 0",
 };
+
+/// Rule by which the thresholds of queues follow from the occupancy.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Sharing {
+    /// Dynamic Threshold at ingress and egress, each in its own pool.
+    Sonic,
+    /// The threshold of `Sonic`, times the drain rate of the queue and divided by the number of
+    /// congested queues (ABM, SIGCOMM 2022).
+    SonicAbm,
+    /// Dynamic Threshold in one pool for both sides, divided by the number of congested queues, for
+    /// lengths that a low-pass filter has smoothed (NSDI 2024, §3).
+    Reverie {
+        /// Weight of the old length at a departure, γ.
+        gamma: f64,
+    },
+}
+
+impl Sharing {
+    /// Returns the name of the policy that has this rule.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Sharing::Sonic => "sonic",
+            Sharing::SonicAbm => "sonic-abm",
+            Sharing::Reverie { .. } => "reverie",
+        }
+    }
+}
+
+/// A policy's settings of the thresholds in a lossless switch.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LosslessThresholds {
+    /// The rule for thresholds.
+    pub sharing: Sharing,
+    /// α of ingress queues of lossless packets.
+    pub alpha_ingress: f64,
+    /// α of egress queues of lossy packets.
+    pub alpha_egress: f64,
+}
 
 /// A policy that configures a lossless switch instead of deciding on every packet: the switch then
 /// counts at ingress and egress.

@@ -5,10 +5,8 @@ use std::io::{BufRead as _, BufReader, Read};
 use bufgym_util::input::{MAX_RECORD, excerpt};
 
 use crate::traffic::TraceError;
+use crate::traffic::formats::decimal;
 use crate::units::Instant;
-
-/// Largest power of ten that fits into 128 bits.
-const MAX_POWER: u32 = 38;
 
 /// A word of a line and its column, characters from 1.
 #[derive(Clone, Copy, Debug)]
@@ -162,100 +160,5 @@ impl<'a> Line<'a> {
             let problem = format!("{field}: expected a time from 0 to {most} ns, found `{found}`");
             self.error(word.column, problem)
         })
-    }
-}
-
-/// Returns a decimal number such as `2`, `2.0005` or `5e-06`, times 10^`exponent`, rounded to the
-/// nearest whole number. Exact, except for digits beyond the 38th. `None` for anything else, and beyond
-/// 64 bits.
-pub(in crate::traffic) fn decimal(text: &str, exponent: i32) -> Option<u64> {
-    let (number, power) = match text.split_once(['e', 'E']) {
-        Some((number, power)) => (number, power.parse::<i16>().ok()?),
-        None => (text, 0),
-    };
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
-    }
-    let mut mantissa = 0_u128;
-    let mut scale = exponent + i32::from(power);
-    let mut digits = 0;
-    for (place, digit) in whole.bytes().chain(fraction.bytes()).enumerate() {
-        if !digit.is_ascii_digit() {
-            return None;
-        }
-        let is_whole = place < whole.len();
-        if digits < MAX_POWER {
-            mantissa = mantissa * 10 + u128::from(digit - b'0');
-            digits += u32::from(mantissa > 0);
-            scale = scale.saturating_sub(i32::from(!is_whole));
-        } else {
-            scale = scale.saturating_add(i32::from(is_whole));
-        }
-    }
-    if mantissa == 0 {
-        return Some(0);
-    }
-    let factor = |power: u32| (power <= MAX_POWER).then(|| 10_u128.pow(power));
-    let value = if scale >= 0 {
-        mantissa.checked_mul(factor(scale.unsigned_abs())?)?
-    } else {
-        // A number below 1/2 is 0.
-        factor(scale.unsigned_abs()).map_or(0, |divisor| {
-            let (quotient, rest) = (mantissa / divisor, mantissa % divisor);
-            quotient + u128::from(rest >= divisor - rest)
-        })
-    };
-    value.try_into().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::decimal;
-
-    #[test]
-    fn decimal_numbers_are_exact_and_rounded() {
-        let long = format!("1{}.5", "0".repeat(17));
-        for (text, exponent, expected) in [
-            ("2", 9, Some(2_000_000_000)),
-            ("2.0005", 9, Some(2_000_500_000)),
-            ("2.000001500", 9, Some(2_000_001_500)),
-            // A float of 64 bits would give 8388608000000001 here.
-            ("8388608.000000001", 9, Some(8_388_608_000_000_001)),
-            ("0.0000000005", 9, Some(1)),
-            ("0.00000000049", 9, Some(0)),
-            (".5", 0, Some(1)),
-            ("5.", 0, Some(5)),
-            ("5e-06", 9, Some(5_000)),
-            ("1.5E+3", 0, Some(1_500)),
-            ("500000000", -3, Some(500_000)),
-            ("1499", -3, Some(1)),
-            ("1500", -3, Some(2)),
-            ("0e999", 9, Some(0)),
-            ("0.000", 9, Some(0)),
-            ("1e-9999", 9, Some(0)),
-            (&long, 0, Some(100_000_000_000_000_001)),
-            ("18446744073709551615", 0, Some(u64::MAX)),
-            ("18446744073709551616", 0, None),
-            ("1e30", 9, None),
-            ("1e32767", 9, None),
-            ("1e40000", 0, None),
-            ("-1", 0, None),
-            ("+1", 0, None),
-            ("", 0, None),
-            (".", 0, None),
-            ("e5", 0, None),
-            ("1e", 0, None),
-            ("1.2.3", 0, None),
-            ("nan", 0, None),
-            ("inf", 0, None),
-            ("1_0", 0, None),
-        ] {
-            assert_eq!(decimal(text, exponent), expected, "{text} e{exponent}");
-        }
-        let digits = "9".repeat(100);
-        assert_eq!(decimal(&digits, -90), Some(10_000_000_000));
-        assert_eq!(decimal(&format!("0.{digits}"), 0), Some(1));
-        assert_eq!(decimal(&format!("{}1", "0".repeat(100)), 0), Some(1));
     }
 }

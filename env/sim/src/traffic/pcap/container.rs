@@ -11,7 +11,7 @@ use pcap_parser::{
 };
 
 use super::CaptureError;
-use super::headers::Link;
+use super::segment::Link;
 
 /// Largest size of a record, bytes. A larger one means a damaged file, so no memory is allocated
 /// for it.

@@ -2,11 +2,8 @@
 //! a mirrored port.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::Hasher as _;
 
-use rustc_hash::FxHasher;
-
-use super::headers::{Segment, Tuple};
+use super::segment::{Content, START, Segment, Tuple};
 
 /// Longest time between two sightings of a packet.
 const WINDOW_NS: i128 = 1_000_000;
@@ -14,48 +11,6 @@ const WINDOW_NS: i128 = 1_000_000;
 const MAX_RECENT: usize = 65_536;
 /// Most packets that differ only behind the start of their payload.
 const MAX_ALIKE: usize = 64;
-/// Payload bytes that are compared even where the rest was cut off.
-const START: usize = 16;
-
-/// Properties that distinguish a UDP packet from others of its flow. Routers do not change them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Content {
-    /// Identification in the IP header. `None` if it does not identify the packet: IPv6 has none, and
-    /// many senders write 0.
-    id: Option<u32>,
-    /// Position of the fragment in the packet.
-    offset: u32,
-    start: [u8; START],
-    /// Bytes of payload that were captured.
-    captured: usize,
-    hash: u64,
-}
-
-impl Content {
-    pub(super) fn new(id: Option<u32>, offset: u32, payload: &[u8]) -> Content {
-        let mut start = [0; START];
-        let length = payload.len().min(START);
-        start[..length].copy_from_slice(&payload[..length]);
-        let mut hasher = FxHasher::default();
-        hasher.write(payload);
-        Content {
-            id,
-            offset,
-            start,
-            captured: payload.len(),
-            hash: hasher.finish(),
-        }
-    }
-
-    /// Returns true if both were captured with the same payload, as far as they were captured.
-    fn fits(&self, other: &Content) -> bool {
-        if self.captured == other.captured {
-            return self.hash == other.hash;
-        }
-        let common = self.captured.min(other.captured).min(START);
-        self.start[..common] == other.start[..common]
-    }
-}
 
 /// The flow, the length, the identification and the position of the fragment. If there is no
 /// identification, the start of the payload replaces it.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::coverage::Coverage;
-use super::headers::{Segment, Tuple};
+use super::segment::{Segment, Tuple};
 use crate::traffic::Trace;
 
 /// The captured part of a flow.

@@ -10,7 +10,7 @@ use etherparse::{EtherType, IpNumber, Ipv6ExtensionSlice, LaxNetSlice, LaxSliced
 use serde::Serialize;
 
 use super::container::Packet;
-use super::copies::Content;
+use super::segment::{Content, Link, Network, Segment, Tuple};
 use super::tunnel::{self, First, Layer, Tunnel};
 
 /// Largest number of fragmented packets that are remembered. Beyond that the oldest is forgotten.
@@ -21,75 +21,6 @@ const TCP_SYN: u8 = 0x02;
 const TCP_ACK: u8 = 0x10;
 const UDP_HEADER: u32 = 8;
 const TCP_HEADER: u32 = 20;
-
-/// The first header of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Link {
-    Ethernet,
-    Ip,
-    /// Four bytes with the address family.
-    Loopback,
-    /// Linux cooked, version 1: 16 bytes, the last two the EtherType.
-    Cooked,
-    /// Linux cooked, version 2: 20 bytes, the first two the EtherType.
-    Cooked2,
-}
-
-impl Link {
-    /// Names for error messages.
-    pub(super) const KNOWN: &str =
-        "0 (null), 1 (Ethernet), 101 (raw IP), 108 (loop), 113 and 276 (Linux cooked)";
-
-    /// Returns the type with this number in capture files (<https://www.tcpdump.org/linktypes.html>).
-    /// 12 and 14 are raw IP on BSD, 228 and 229 its two versions.
-    pub(super) fn from_number(number: u32) -> Option<Link> {
-        match number {
-            1 => Some(Link::Ethernet),
-            12 | 14 | 101 | 228 | 229 => Some(Link::Ip),
-            0 | 108 => Some(Link::Loopback),
-            113 => Some(Link::Cooked),
-            276 => Some(Link::Cooked2),
-            _ => None,
-        }
-    }
-}
-
-/// Addresses and ports of both ends, and the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Tuple {
-    pub(super) src: IpAddr,
-    pub(super) dst: IpAddr,
-    pub(super) src_port: u16,
-    pub(super) dst_port: u16,
-    pub(super) udp: bool,
-}
-
-impl Tuple {
-    /// Returns the tuple of the other direction.
-    pub(super) fn reversed(self) -> Tuple {
-        Tuple {
-            src: self.dst,
-            dst: self.src,
-            src_port: self.dst_port,
-            dst_port: self.src_port,
-            udp: self.udp,
-        }
-    }
-}
-
-/// A TCP segment or UDP datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
-    pub(super) tuple: Tuple,
-    /// Bytes of payload.
-    pub(super) payload: u64,
-    /// Sequence number of the first payload byte; without meaning for UDP.
-    pub(super) seq: u32,
-    pub(super) syn: bool,
-    pub(super) ack: bool,
-    /// Content of the packet, for UDP only.
-    pub(super) content: Option<Content>,
-}
 
 /// Packets of flows that have passed tunnels, by the tunnels' protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -155,19 +86,6 @@ impl fmt::Display for Tunnels {
             .collect();
         f.write_str(&found.join(", "))
     }
-}
-
-/// The result of reading a packet.
-pub(super) enum Network {
-    Segment(Segment),
-    LinkType,
-    NotIp,
-    NotTcpOrUdp,
-    CutOff,
-    Malformed,
-    Fragment,
-    /// A later fragment of a tunnel's packet. The first has given the length of the inner packet.
-    RestOfTunnel,
 }
 
 /// Reads headers, and remembers the first fragments of packets.

@@ -4,7 +4,7 @@
 
 use etherparse::IpNumber;
 
-use super::headers::Network;
+use super::segment::Network;
 
 /// GRE (RFC 2784).
 const GRE: IpNumber = IpNumber(47);

@@ -2,12 +2,12 @@
 
 use thiserror::Error;
 
-use super::observer::Observer;
-use super::simulator::Simulator;
+use super::Simulator;
 use crate::engine::event::{Events as _, PacketEvent};
 use crate::engine::packet::{NO_PACKET, PacketId, PacketKind};
 use crate::engine::topology::Topology;
 use crate::host::Nics;
+use crate::network::observer::Observer;
 use crate::switch::{Policy, Switch};
 use crate::units::Instant;
 

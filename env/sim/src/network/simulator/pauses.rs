@@ -1,13 +1,13 @@
 //! Priority flow control on the wire (IEEE 802.1Qbb): pause frames between switches and their
 //! neighbours, how long they pause, and a watchdog for those that never end.
 
-use super::observer::Observer;
-use super::simulator::Simulator;
+use super::Simulator;
 use crate::engine::event::{PacketEvent, PauseEffect, Timer};
 use crate::engine::link::Links;
 use crate::engine::packet::{Flags, Packet, PacketId, PacketKind, PauseNote, SizeClass};
 use crate::engine::port_link::PortLink;
 use crate::engine::topology::{Neighbour, SwitchId, Topology};
+use crate::network::observer::Observer;
 use crate::scenario::{PfcMode, Scenario, Tier, Watchdog};
 use crate::switch::mmu::PauseFrame;
 use crate::switch::{Admission, LosslessDrop, PfcInterval, Policy, PolicyParseError, Switch};
@@ -400,7 +400,7 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
 
 /// Reporting of pauses.
 impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
-    pub(super) fn pause_summary(&self) -> PauseSummary {
+    pub(in crate::network) fn pause_summary(&self) -> PauseSummary {
         let (topology, links) = (self.topology(), &self.engine.links);
         let leaf = Tier::Leaf.name();
         let is_leaf = |id| topology.kind(id, links).0 == leaf;
@@ -434,12 +434,12 @@ impl<P: Policy, O: Observer, T: Topology> Simulator<P, O, T> {
 
 /// Values about lossless packets in a summary.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct PauseSummary {
-    pub(super) pauses: u64,
-    pub(super) drops_lossless: u64,
-    pub(super) paused_ms: f64,
-    pub(super) p99_lossless: f64,
-    pub(super) p99_lossy: f64,
+pub(in crate::network) struct PauseSummary {
+    pub(in crate::network) pauses: u64,
+    pub(in crate::network) drops_lossless: u64,
+    pub(in crate::network) paused_ms: f64,
+    pub(in crate::network) p99_lossless: f64,
+    pub(in crate::network) p99_lossy: f64,
 }
 
 impl PauseSummary {
