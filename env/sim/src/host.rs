@@ -391,7 +391,8 @@ impl<T: Topology> Hosts<T> {
         }
         if self.settings.is_rack() {
             let pool = &mut self.pools.senders;
-            self.flows[flow as usize].sender.begin_by_time(pool);
+            let sender = &mut self.flows[flow as usize].sender;
+            sender.begin_by_time(&self.settings, pool);
         }
         if self.settings.is_ns3() {
             // ns-3's socket sends data one nanosecond, its unit of time, after it was told to.

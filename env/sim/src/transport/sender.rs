@@ -9,6 +9,8 @@ mod loss_recovery;
 mod ns3;
 mod plain;
 mod rack;
+mod repair;
+mod sack;
 
 use super::pool::Pool;
 use super::rtt::RttEstimator;
@@ -231,14 +233,10 @@ impl Sender {
     ) {
         let advanced = self.sent.advance_by(ack.next_expected);
         let is_news = advanced > 0 || settings.sack;
-        match (
-            self.recovery.is_none() && ack.is_plain() && is_news,
-            settings.is_ns3(),
-        ) {
-            (true, false) => self.take_plain_ack(ack, advanced, settings),
-            (true, true) => self.take_plain_ack_as_ns3(ack, advanced, settings),
-            (false, false) => self.take_ack_in_recovery(ack, settings, pool),
-            (false, true) => self.take_ack_as_ns3(ack, settings, pool),
+        match self.recovery.is_none() && ack.is_plain() && is_news {
+            true if settings.is_ns3() => self.take_plain_ack_as_ns3(ack, advanced, settings),
+            true => self.take_plain_ack(ack, advanced, settings),
+            false => self.take_ack_in_recovery(ack, settings, pool),
         }
     }
 

@@ -5,7 +5,7 @@
 //! everything is sent again after [`Settings::rdma_rto`] without an acknowledgement, if no packet of the
 //! flow is in flight: pauses delay packets for longer than any timer, but lose none.
 
-use super::loss_recovery::{LossRecovery, Phase};
+use super::loss_recovery::LossRecovery;
 use super::{Ack, Segment, Sender};
 use crate::transport::pool::Pool;
 use crate::transport::{Acked, CongestionControl, Settings};
@@ -46,8 +46,8 @@ impl Sender {
 
     /// Returns the bound below which all segments have been sent.
     fn sent_before(&self) -> u32 {
-        match self.recovery.as_deref().map(|recovery| recovery.phase) {
-            Some(Phase::Loss { until }) => until.max(self.sent.next),
+        match self.recovery.as_deref() {
+            Some(LossRecovery::GoBackN { until }) => self.sent.next.max(*until),
             _ => self.sent.next,
         }
     }
@@ -136,7 +136,7 @@ impl Sender {
         self.sent.next = self.sent.una;
         if until > self.sent.next {
             let recovery = self.recovery.get_or_insert_with(|| pool.take());
-            recovery.phase = Phase::Loss { until };
+            **recovery = LossRecovery::GoBackN { until };
         }
     }
 

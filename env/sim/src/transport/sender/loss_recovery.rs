@@ -1,127 +1,143 @@
-//! Reaction to marks, and loss recovery with SACK (RFC 6675).
+//! Loss recovery: one type of state for every rule, and the choice between them.
 
-use super::ns3::Ns3;
-use super::plain::Duplicates;
-use super::rack::ByTime;
+use super::ns3::Ns3Recovery;
+use super::plain::{Duplicates, PlainRecovery};
+use super::rack::RackRecovery;
+use super::repair::{Origin, Phase, Repair};
+use super::sack::SackRecovery;
 use super::{Ack, Expiry, Segment, Sender};
+use crate::scenario::Recovery;
 use crate::transport::pool::{Pool, Reset};
-use crate::transport::prr::{Bound, Progress, RateReduction};
 use crate::transport::scoreboard::{Outstanding, Scoreboard};
-use crate::transport::{Acked, CongestionControl, Settings, Window};
+use crate::transport::{CongestionControl, Settings};
 use crate::units::Instant;
 
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) enum Phase {
-    /// Outside loss recovery.
-    #[default]
-    Open,
-    /// Fast recovery until all segments below `until` are acknowledged (RFC 6675 §5).
-    Recovery { until: u32 },
-    /// Slow start after a timeout until all segments below `until` are acknowledged.
-    Loss { until: u32 },
+/// State that a sender needs only after losses, marks or reordering; with RACK, always.
+#[derive(Clone, Debug)]
+pub(crate) enum LossRecovery {
+    /// RFC 6675.
+    Sack(SackRecovery),
+    /// RFC 6582, without SACK.
+    Plain(PlainRecovery),
+    /// RFC 8985.
+    Rack(Box<RackRecovery>),
+    /// The rules of ns-3.
+    Ns3(Ns3Recovery),
+    /// Go-back-N: all segments below `until` have been sent before.
+    GoBackN {
+        /// First segment not yet sent when the sender began again.
+        until: u32,
+    },
 }
 
-/// State that a sender needs only after losses, marks or reordering.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct LossRecovery {
-    pub(super) board: Scoreboard,
-    pub(super) phase: Phase,
-    pub(super) prr: RateReduction,
-    /// True if the rescue retransmission of this recovery has been sent.
-    rescued: bool,
-    /// The next segment to send when the window was last cut for a mark.
-    mark_end: u32,
-    /// Used without SACK.
-    pub(super) duplicates: Duplicates,
-    /// Used if loss recovery is that of ns-3.
-    pub(super) ns3: Ns3,
-    /// Used if loss recovery is RACK-TLP.
-    pub(super) by_time: Option<Box<ByTime>>,
+impl Default for LossRecovery {
+    fn default() -> LossRecovery {
+        LossRecovery::Sack(SackRecovery::default())
+    }
 }
 
 impl Reset for LossRecovery {
     fn reset(&mut self) {
-        let (mut board, mut ns3) = (
-            std::mem::take(&mut self.board),
-            std::mem::take(&mut self.ns3),
-        );
-        let mut by_time = self.by_time.take();
-        board.clear();
-        ns3.clear();
-        if let Some(by_time) = &mut by_time {
-            by_time.clear();
+        match self {
+            LossRecovery::Sack(recovery) => recovery.clear(),
+            LossRecovery::Plain(recovery) => recovery.clear(),
+            LossRecovery::Rack(recovery) => recovery.clear(),
+            LossRecovery::Ns3(recovery) => recovery.clear(),
+            LossRecovery::GoBackN { until } => *until = 0,
         }
-        *self = LossRecovery {
-            board,
-            ns3,
-            by_time,
-            ..LossRecovery::default()
-        };
     }
 }
 
 impl LossRecovery {
-    /// Returns true if a new value would behave the same from now on.
-    fn is_as_new(&self, sent: Outstanding, settings: &Settings) -> bool {
-        self.phase == Phase::Open
-            && self.board.is_undisturbed(sent)
-            && if settings.is_ns3() {
-                self.ns3.is_as_new(sent)
-            } else {
-                self.has_answered_marks(sent) && self.duplicates.are_as_new(sent)
-            }
+    /// Changes the rule to that of the settings, unless it is that already.
+    fn follow(&mut self, settings: &Settings) {
+        match (&self, settings.recovery, settings.sack) {
+            (LossRecovery::Sack(_), Recovery::Rfc, true)
+            | (LossRecovery::Plain(_), Recovery::Rfc, false)
+            | (LossRecovery::Rack(_), Recovery::Rack, _)
+            | (LossRecovery::Ns3(_), Recovery::Ns3, _) => {}
+            (_, Recovery::Rfc, true) => *self = LossRecovery::Sack(SackRecovery::default()),
+            (_, Recovery::Rfc, false) => *self = LossRecovery::Plain(PlainRecovery::default()),
+            (_, Recovery::Rack, _) => *self = LossRecovery::Rack(Box::default()),
+            (_, Recovery::Ns3, _) => *self = LossRecovery::Ns3(Ns3Recovery::default()),
+        }
     }
 
-    fn has_answered_marks(&self, sent: Outstanding) -> bool {
-        self.mark_end == 0 || self.mark_end < sent.una
+    /// Returns true if a new value would behave the same from now on.
+    fn is_as_new(&self, sent: Outstanding) -> bool {
+        match self {
+            LossRecovery::Sack(recovery) => recovery.is_as_new(sent),
+            LossRecovery::Plain(recovery) => recovery.is_as_new(sent),
+            LossRecovery::Ns3(recovery) => recovery.is_as_new(sent),
+            LossRecovery::Rack(_) | LossRecovery::GoBackN { .. } => false,
+        }
     }
 
     pub(super) fn lost_unsent(&self) -> u32 {
-        let by_time = self.by_time.as_deref();
-        by_time.map_or_else(|| self.board.lost_unsent(), ByTime::lost)
+        match self {
+            LossRecovery::Sack(recovery) => recovery.board.lost_unsent(),
+            LossRecovery::Plain(recovery) => recovery.board.lost_unsent(),
+            LossRecovery::Ns3(recovery) => recovery.board.lost_unsent(),
+            LossRecovery::Rack(recovery) => recovery.lost(),
+            LossRecovery::GoBackN { .. } => 0,
+        }
     }
 
     pub(super) fn is_recovering(&self) -> bool {
-        self.phase != Phase::Open
+        let phase = match self {
+            LossRecovery::Sack(recovery) => recovery.repair.phase,
+            LossRecovery::Plain(recovery) => recovery.repair.phase,
+            LossRecovery::Ns3(recovery) => recovery.phase(),
+            LossRecovery::Rack(recovery) => recovery.repair.phase,
+            LossRecovery::GoBackN { .. } => return true,
+        };
+        phase != Phase::Open
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Origin {
-    /// New data.
-    New,
-    /// The first hole that is not yet retransmitted.
-    Hole,
-    /// A retransmission outside the order of holes (NextSeg rule 4, RFC 6675 §4).
-    Rescue,
 }
 
 /// Taking recovery state from the pool, and giving it back.
 impl Sender {
-    pub(super) fn take_recovery(&mut self, pool: &mut Pool<LossRecovery>) -> Box<LossRecovery> {
+    /// Takes the state of RACK from the pool. Must be called before the first segment, and after the handshake if
+    /// there is one.
+    pub(crate) fn begin_by_time(&mut self, settings: &Settings, pool: &mut Pool<LossRecovery>) {
+        let mut recovery = self.take_recovery(settings, pool);
+        if let (LossRecovery::Rack(time), Some(rtt)) = (&mut *recovery, self.rtt.measured()) {
+            time.begin(rtt);
+        }
+        self.recovery = Some(recovery);
+    }
+
+    fn take_recovery(
+        &mut self,
+        settings: &Settings,
+        pool: &mut Pool<LossRecovery>,
+    ) -> Box<LossRecovery> {
         self.recovery.take().unwrap_or_else(|| {
             let mut recovery = pool.take();
-            recovery.ns3.begin(self.sent);
+            recovery.follow(settings);
+            if let LossRecovery::Ns3(recovery) = &mut *recovery {
+                recovery.begin(self.sent);
+            }
             recovery
         })
     }
 
     /// Keeps the state, or gives it back if all data is acknowledged or a new state would behave the same.
-    pub(super) fn keep_or_give_back(
-        &mut self,
-        recovery: Box<LossRecovery>,
-        settings: &Settings,
-        pool: &mut Pool<LossRecovery>,
-    ) {
-        if self.sent.una == self.segments || recovery.is_as_new(self.sent, settings) {
+    fn keep_or_give_back(&mut self, recovery: Box<LossRecovery>, pool: &mut Pool<LossRecovery>) {
+        if self.sent.una == self.segments || recovery.is_as_new(self.sent) {
             pool.give_back(recovery);
         } else {
             self.recovery = Some(recovery);
         }
     }
+
+    /// Returns true if RACK has ended: all data is acknowledged.
+    fn has_ended(&self, settings: &Settings) -> bool {
+        settings.is_rack() && self.recovery.is_none()
+    }
 }
 
-/// Acknowledgements, marks and timeouts.
+/// Acknowledgements and timeouts.
 impl Sender {
     pub(super) fn take_ack_in_recovery(
         &mut self,
@@ -129,117 +145,24 @@ impl Sender {
         settings: &Settings,
         pool: &mut Pool<LossRecovery>,
     ) {
-        if settings.is_rack() {
-            return self.take_ack_by_time(ack, settings, pool);
-        }
-        let mut recovery = self.take_recovery(pool);
-        let board = &mut recovery.board;
-        let (advanced, delivered) =
-            board.acknowledge(&mut self.sent, ack.next_expected, ack.blocks);
-        let keeps_timer = recovery.keeps_timer(self.sent);
-        let acked = self.note(ack, advanced, keeps_timer, settings);
-        if acked.marked {
-            self.answer_mark(&mut recovery, settings);
-        }
-        if settings.sack {
-            self.adapt(&mut recovery, &acked, delivered, settings);
-        } else {
-            self.adapt_to_plain_ack(&mut recovery, &acked, settings);
-        }
-        self.keep_or_give_back(recovery, settings, pool);
-    }
-
-    /// Cuts the window for a mark, at most once per window of data and not in loss recovery (RFC
-    /// 3168 §6.1.2).
-    pub(super) fn answer_mark(&mut self, recovery: &mut LossRecovery, settings: &Settings) {
-        if recovery.phase != Phase::Open || self.sent.una <= recovery.mark_end {
+        if self.has_ended(settings) {
             return;
         }
-        let flight = self.to_reduce(settings);
-        let window = &self.window;
-        let cwnd = self.congestion.window_after_mark(window, flight, settings);
-        // Limited transmit and inflation can have raised the flight above the cap.
-        let cwnd = cwnd.min(settings.window_cap);
-        self.window = Window {
-            cwnd,
-            ssthresh: cwnd,
-        };
-        recovery.mark_end = self.sent.next;
-    }
-
-    fn adapt(
-        &mut self,
-        recovery: &mut LossRecovery,
-        acked: &Acked,
-        delivered: u32,
-        settings: &Settings,
-    ) {
-        match recovery.phase {
-            Phase::Recovery { until } | Phase::Loss { until } if self.sent.una >= until => {
-                self.leave(recovery, settings);
+        let mut recovery = self.take_recovery(settings, pool);
+        match &mut *recovery {
+            LossRecovery::Sack(recovery) => self.take_ack_with_sack(recovery, ack, settings),
+            LossRecovery::Plain(recovery) => self.take_ack_without_sack(recovery, ack, settings),
+            LossRecovery::Rack(recovery) => {
+                self.take_ack_by_time(recovery, ack, settings);
+                self.deadline = match self.is_done() {
+                    true => Instant::MAX,
+                    false => recovery.deadline(),
+                };
             }
-            Phase::Recovery { .. } => self.reduce(recovery, delivered, settings),
-            Phase::Loss { .. } if acked.segments > 0 => self.grow(acked, settings),
-            Phase::Loss { .. } => {}
-            Phase::Open if recovery.board.has_loss() => {
-                self.enter_recovery(recovery, delivered, settings);
-            }
-            Phase::Open if acked.segments > 0 => self.grow(acked, settings),
-            Phase::Open => {}
+            LossRecovery::Ns3(recovery) => self.take_ack_as_ns3(recovery, ack, settings),
+            LossRecovery::GoBackN { .. } => unreachable!("RDMA takes cumulative acknowledgements"),
         }
-    }
-
-    fn leave(&mut self, recovery: &mut LossRecovery, settings: &Settings) {
-        if let Phase::Recovery { .. } = recovery.phase
-            && !self.congestion.sets_rate()
-        {
-            // The threshold follows from the flight, which can exceed the cap.
-            self.window.cwnd = self.window.ssthresh.min(settings.window_cap);
-        }
-        recovery.phase = Phase::Open;
-        if recovery.board.has_loss() {
-            self.enter_recovery(recovery, 0, settings);
-        }
-    }
-
-    fn enter_recovery(&mut self, recovery: &mut LossRecovery, delivered: u32, settings: &Settings) {
-        let flight = self.flight(settings);
-        self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
-        recovery.prr = RateReduction::begin(flight);
-        recovery.board.begin_recovery(self.sent);
-        recovery.rescued = false;
-        recovery.phase = Phase::Recovery {
-            until: self.sent.next,
-        };
-        self.reduce(recovery, delivered, settings);
-    }
-
-    fn reduce(&mut self, recovery: &mut LossRecovery, delivered: u32, settings: &Settings) {
-        let pipe = recovery.board.pipe(self.sent);
-        self.reduce_to(recovery, delivered, pipe, Bound::SlowStart, settings);
-    }
-
-    /// Sets the window by proportional rate reduction, unless losses do not reduce the rate; `delivered` and
-    /// `pipe` are numbers of segments.
-    pub(super) fn reduce_to(
-        &mut self,
-        recovery: &mut LossRecovery,
-        delivered: u32,
-        pipe: u32,
-        bound: Bound,
-        settings: &Settings,
-    ) {
-        if self.congestion.sets_rate() || settings.linux_rules && delivered == 0 {
-            return;
-        }
-        let progress = Progress {
-            delivered: delivered * settings.mss,
-            pipe: pipe * settings.mss,
-            ssthresh: self.window.ssthresh,
-            bound,
-            mss: settings.mss,
-        };
-        self.window.cwnd = recovery.prr.window(progress).min(settings.window_cap);
+        self.keep_or_give_back(recovery, pool);
     }
 
     /// Handles an expired timer. The one for retransmissions follows RFC 5681 §3.1, RFC 6298 §5.4-5.6 and RFC
@@ -254,20 +177,37 @@ impl Sender {
             self.begin_again(now, settings, pool);
             return Expiry::Timeout;
         }
-        if settings.is_rack() {
-            return self.expire_by_time(now, settings);
+        if self.has_ended(settings) {
+            return Expiry::Timeout;
         }
-        let mut recovery = self.take_recovery(pool);
-        if settings.is_ns3() {
-            self.time_out_as_ns3(&mut recovery, now, settings);
-        } else {
-            self.time_out(&mut recovery, now, settings);
+        let mut recovery = self.take_recovery(settings, pool);
+        let mut expiry = Expiry::Timeout;
+        match &mut *recovery {
+            LossRecovery::Sack(SackRecovery { repair, board, .. }) => {
+                self.time_out(repair, board, now, settings);
+            }
+            LossRecovery::Plain(recovery) => {
+                self.time_out(&mut recovery.repair, &mut recovery.board, now, settings);
+                recovery.duplicates = Duplicates::after_timeout(self.sent);
+            }
+            LossRecovery::Rack(recovery) => {
+                expiry = self.expire_by_time(recovery, now, settings);
+                self.deadline = recovery.deadline();
+            }
+            LossRecovery::Ns3(recovery) => self.time_out_as_ns3(recovery, now, settings),
+            LossRecovery::GoBackN { .. } => unreachable!("RDMA begins again"),
         }
         self.recovery = Some(recovery);
-        Expiry::Timeout
+        expiry
     }
 
-    fn time_out(&mut self, recovery: &mut LossRecovery, now: Instant, settings: &Settings) {
+    fn time_out(
+        &mut self,
+        repair: &mut Repair,
+        board: &mut Scoreboard,
+        now: Instant,
+        settings: &Settings,
+    ) {
         // A repeated timeout of the same segment leaves the threshold unchanged (RFC 5681 §3.1, note
         // on equation 4).
         if !self.rtt.is_backed_off() {
@@ -276,9 +216,8 @@ impl Sender {
         }
         self.congestion.on_timeout(now, self.sent.next);
         self.window.restart(settings.mss, settings);
-        recovery.board.mark_all_lost(self.sent);
-        recovery.duplicates = Duplicates::after_timeout(self.sent);
-        recovery.phase = Phase::Loss {
+        board.mark_all_lost(self.sent);
+        repair.phase = Phase::Loss {
             until: self.sent.next,
         };
         self.rtt.back_off();
@@ -293,14 +232,18 @@ impl Sender {
         now: Instant,
         settings: &Settings,
     ) -> Option<Segment> {
-        if settings.is_rack() {
-            return self.emit_by_time(now, settings);
-        }
         let mut recovery = self.recovery.take()?;
-        let candidate = if settings.is_ns3() {
-            self.next_as_ns3(&mut recovery, settings)
-        } else {
-            self.next_by_rfc(&mut recovery, settings)
+        let candidate = match &mut *recovery {
+            LossRecovery::Sack(recovery) => self.next_with_sack(recovery, settings),
+            LossRecovery::Plain(recovery) => self.next_without_sack(recovery, settings),
+            LossRecovery::Ns3(recovery) => self.next_as_ns3(recovery, settings),
+            LossRecovery::Rack(time) => {
+                let segment = self.next_by_time(time, now, settings);
+                self.deadline = time.deadline();
+                self.recovery = Some(recovery);
+                return segment;
+            }
+            LossRecovery::GoBackN { .. } => unreachable!("RDMA sends in sequence"),
         };
         self.recovery = Some(recovery);
         let (index, origin) = candidate?;
@@ -310,57 +253,5 @@ impl Sender {
             payload: self.payload(index, settings),
             retransmission: origin != Origin::New,
         })
-    }
-
-    fn next_by_rfc(
-        &mut self,
-        recovery: &mut LossRecovery,
-        settings: &Settings,
-    ) -> Option<(u32, Origin)> {
-        let (index, origin) = self.candidate(recovery, settings)?;
-        match origin {
-            Origin::New => self.sent.next += 1,
-            Origin::Hole if recovery.duplicates.resend => recovery.duplicates.resend = false,
-            Origin::Hole => recovery.board.retransmitted(self.sent, index),
-            Origin::Rescue => recovery.rescued = true,
-        }
-        if let Phase::Recovery { .. } = recovery.phase
-            && settings.sack
-        {
-            recovery.prr.sent(self.payload(index, settings));
-        }
-        Some((index, origin))
-    }
-
-    fn candidate(&self, recovery: &LossRecovery, settings: &Settings) -> Option<(u32, Origin)> {
-        if !settings.sack && !matches!(recovery.phase, Phase::Loss { .. }) {
-            return self.plain_candidate(recovery, settings);
-        }
-        let (index, origin) = self.next_segment(recovery)?;
-        let in_flight = u64::from(recovery.board.pipe(self.sent)) * u64::from(settings.mss);
-        let wanted = in_flight + u64::from(self.payload(index, settings));
-        (wanted <= u64::from(self.window.cwnd)).then_some((index, origin))
-    }
-
-    /// Returns the next segment regardless of the window (NextSeg, RFC 6675 §4).
-    fn next_segment(&self, recovery: &LossRecovery) -> Option<(u32, Origin)> {
-        let new = (self.sent.next < self.segments).then_some((self.sent.next, Origin::New));
-        if recovery.phase == Phase::Open {
-            return new;
-        }
-        if let Some(index) = recovery.board.next_lost(self.sent) {
-            return Some((index, Origin::Hole));
-        }
-        if new.is_some() || !matches!(recovery.phase, Phase::Recovery { .. }) {
-            return new;
-        }
-        if let Some(index) = recovery.board.next_unsacked(self.sent) {
-            return Some((index, Origin::Hole));
-        }
-        if recovery.rescued {
-            return None;
-        }
-        let rescue = recovery.board.highest_unsacked(self.sent)?;
-        Some((rescue, Origin::Rescue))
     }
 }

@@ -13,11 +13,10 @@ mod sending;
 
 use bufgym_util::convert::{lower_u32, whole_i64};
 
-use super::loss_recovery::{LossRecovery, Phase};
+use super::repair::Phase;
 use super::{Ack, Sender};
-use crate::transport::pool::Pool;
 use crate::transport::ranges::RangeSet;
-use crate::transport::scoreboard::Outstanding;
+use crate::transport::scoreboard::{Outstanding, Scoreboard};
 use crate::transport::{CongestionControl, Settings};
 use crate::units::{Duration, Instant};
 
@@ -36,9 +35,10 @@ enum State {
     Loss,
 }
 
-/// State of ns-3's sender other than scoreboard and window. Indices are segments.
+/// State of ns-3's sender other than the window. Indices are segments.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Ns3 {
+pub(crate) struct Ns3Recovery {
+    pub(super) board: Scoreboard,
     state: State,
     duplicates: u32,
     /// First segment not yet sent at the last congestion event.
@@ -66,7 +66,7 @@ pub(super) struct Ns3 {
     resent_count: u32,
 }
 
-impl Ns3 {
+impl Ns3Recovery {
     /// Begins use by a flow that has sent only new data so far.
     pub(super) fn begin(&mut self, sent: Outstanding) {
         self.next_sent = sent.next;
@@ -74,7 +74,7 @@ impl Ns3 {
 
     /// Returns true if a new value would behave the same from now on; never after a marked acknowledgement.
     pub(super) fn is_as_new(&self, sent: Outstanding) -> bool {
-        let Ns3 {
+        let Ns3Recovery {
             state: State::Open,
             duplicates: 0,
             resent_count: 0,
@@ -88,16 +88,33 @@ impl Ns3 {
             return false;
         };
         let passed = [self.recover, self.measured_from, self.echo_answered];
-        passed.iter().all(|&index| index <= sent.una) && self.next_sent == sent.next
+        self.board.is_undisturbed(sent)
+            && passed.iter().all(|&index| index <= sent.una)
+            && self.next_sent == sent.next
+    }
+
+    /// Returns the phase that corresponds to the congestion state.
+    pub(super) fn phase(&self) -> Phase {
+        let until = self.recover;
+        match self.state {
+            State::Recovery => Phase::Recovery { until },
+            State::Loss => Phase::Loss { until },
+            _ => Phase::Open,
+        }
     }
 
     /// Resets the value, but keeps the allocated memory.
     pub(super) fn clear(&mut self) {
-        let mut resent = std::mem::take(&mut self.resent);
+        let (mut board, mut resent) = (
+            std::mem::take(&mut self.board),
+            std::mem::take(&mut self.resent),
+        );
+        board.clear();
         resent.clear();
-        *self = Ns3 {
+        *self = Ns3Recovery {
+            board,
             resent,
-            ..Ns3::default()
+            ..Ns3Recovery::default()
         };
     }
 }
@@ -151,38 +168,23 @@ struct Progress {
     now: Instant,
 }
 
-impl LossRecovery {
-    fn show_phase(&mut self) {
-        let until = self.ns3.recover;
-        self.phase = match self.ns3.state {
-            State::Recovery => Phase::Recovery { until },
-            State::Loss => Phase::Loss { until },
-            _ => Phase::Open,
-        };
-    }
-}
-
 /// Acknowledgements (`ReceivedAck`, `ProcessAck`, `DupAck`).
 impl Sender {
     pub(super) fn take_ack_as_ns3(
         &mut self,
+        recovery: &mut Ns3Recovery,
         ack: &Ack<'_>,
         settings: &Settings,
-        pool: &mut Pool<LossRecovery>,
     ) {
-        let mut recovery = self.take_recovery(pool);
-        self.measure(&recovery, ack);
-        let ns3 = &mut recovery.ns3;
+        self.measure(recovery, ack);
         // Acknowledgements share one sequence number, so that ns-3 counts only their first mark.
-        if ack.congested && !ns3.congested {
-            ns3.congested = true;
-            ns3.echoed = false;
+        if ack.congested && !recovery.congested {
+            recovery.congested = true;
+            recovery.echoed = false;
         }
         if ack.next_expected >= self.sent.una {
-            self.take_ack(&mut recovery, ack, settings);
+            self.take_ack(recovery, ack, settings);
         }
-        recovery.show_phase();
-        self.keep_or_give_back(recovery, settings, pool);
     }
 
     /// Takes an acknowledgement on the fast path: most arrive without losses and marks.
@@ -225,26 +227,31 @@ impl Sender {
     }
 
     /// Measures the round-trip time when the oldest segment is acknowledged, if it was sent once (`EstimateRtt`).
-    fn measure(&mut self, recovery: &LossRecovery, ack: &Ack<'_>) {
-        let front = self.sent.una.max(recovery.ns3.measured_from);
+    fn measure(&mut self, recovery: &Ns3Recovery, ack: &Ack<'_>) {
+        let front = self.sent.una.max(recovery.measured_from);
         if ack.next_expected > front && !recovery.board.is_retransmitted(front) {
             self.rtt.sample_in_ms(ack.stamp, ack.now);
         }
     }
 
-    fn take_ack(&mut self, recovery: &mut LossRecovery, ack: &Ack<'_>, settings: &Settings) {
+    fn take_ack(&mut self, recovery: &mut Ns3Recovery, ack: &Ack<'_>, settings: &Settings) {
         let advanced = ack.next_expected.min(self.sent.next) - self.sent.una;
         let una = self.sent.una + advanced;
         let short = recovery.board.has_delivered(self.sent, self.segments - 1);
         let again = recovery.board.retransmitted_out();
         let mut delivered = recovery.board.advance(&mut self.sent, una);
-        let repaired = recovery.ns3.state == State::Recovery
-            && una < recovery.ns3.recover
+        let repaired = recovery.state == State::Recovery
+            && una < recovery.recover
             && recovery.board.retransmitted_out() < again;
-        let (resent, count) = (&mut recovery.ns3.resent, &mut recovery.ns3.resent_count);
+        let Ns3Recovery {
+            board,
+            resent,
+            resent_count: count,
+            ..
+        } = recovery;
         resent.remove_below(una, |start, end| *count -= end - start);
         let sacked = ack.blocks.map_or(0, |blocks| {
-            recovery.board.mark_sacked(self.sent, blocks, |start, end| {
+            board.mark_sacked(self.sent, blocks, |start, end| {
                 resent.insert(start, end, |start, end| *count += end - start);
             })
         });
@@ -259,8 +266,8 @@ impl Sender {
             smoothed: self.rtt.smoothed(),
             now: ack.now,
         };
-        if recovery.ns3.state == State::Reduction && una > recovery.ns3.recover {
-            recovery.ns3.state = State::Open;
+        if recovery.state == State::Reduction && una > recovery.recover {
+            recovery.state = State::Open;
             self.window.cwnd = self.window.ssthresh.min(settings.window_cap);
         }
         self.note_echo(recovery, ack, &progress, settings);
@@ -269,31 +276,31 @@ impl Sender {
 
     fn note_echo(
         &mut self,
-        recovery: &mut LossRecovery,
+        recovery: &mut Ns3Recovery,
         ack: &Ack<'_>,
         progress: &Progress,
         settings: &Settings,
     ) {
         if progress.advanced == 0 || !ack.marked {
-            recovery.ns3.echoed &= ack.marked;
+            recovery.echoed &= ack.marked;
             return;
         }
-        if recovery.ns3.echo_seen >= ack.next_expected {
+        if recovery.echo_seen >= ack.next_expected {
             return;
         }
-        recovery.ns3.echo_seen = ack.next_expected;
-        recovery.ns3.echoed = true;
-        if recovery.ns3.state != State::Reduction {
+        recovery.echo_seen = ack.next_expected;
+        recovery.echoed = true;
+        if recovery.state != State::Reduction {
             let pipe = self.pipe_bytes(recovery, settings);
             self.window.ssthresh = self.congestion.ssthresh(&self.window, pipe, settings);
-            recovery.ns3.state = State::Reduction;
-            recovery.ns3.recover = self.sent.next;
+            recovery.state = State::Reduction;
+            recovery.recover = self.sent.next;
             self.begin_reduction(recovery, progress, settings);
         }
     }
 
-    fn process(&mut self, recovery: &mut LossRecovery, progress: &Progress, settings: &Settings) {
-        let duplicates = recovery.ns3.duplicates;
+    fn process(&mut self, recovery: &mut Ns3Recovery, progress: &Progress, settings: &Settings) {
+        let duplicates = recovery.duplicates;
         let is_duplicate = progress.sacked > 0;
         if is_duplicate {
             self.take_duplicate(recovery, progress, settings);
@@ -305,10 +312,10 @@ impl Sender {
             return;
         }
         if !is_duplicate {
-            recovery.ns3.duplicates = 0;
+            recovery.duplicates = 0;
         }
-        let partial = self.sent.una < recovery.ns3.recover;
-        match recovery.ns3.state {
+        let partial = self.sent.una < recovery.recover;
+        match recovery.state {
             State::Recovery if partial => self.take_partial_as_ns3(recovery, progress, settings),
             State::Loss if partial => {
                 let segments = self.whole_segments(progress, settings);
@@ -330,23 +337,23 @@ impl Sender {
 
     fn take_duplicate(
         &mut self,
-        recovery: &mut LossRecovery,
+        recovery: &mut Ns3Recovery,
         progress: &Progress,
         settings: &Settings,
     ) {
-        match recovery.ns3.state {
+        match recovery.state {
             State::Loss => return,
             State::Recovery => return self.reduce_as_ns3(recovery, progress, settings),
-            State::Open => recovery.ns3.state = State::Disorder,
+            State::Open => recovery.state = State::Disorder,
             State::Disorder | State::Reduction => {}
         }
-        recovery.ns3.duplicates += 1;
-        if recovery.ns3.state != State::Disorder {
+        recovery.duplicates += 1;
+        if recovery.state != State::Disorder {
             return;
         }
         let una = self.sent.una;
-        let counted = recovery.ns3.duplicates == DUP_THRESH
-            && (una >= recovery.ns3.recover || !recovery.ns3.recover_active);
+        let counted = recovery.duplicates == DUP_THRESH
+            && (una >= recovery.recover || !recovery.recover_active);
         if counted || recovery.board.is_lost(una + 1) {
             self.enter_recovery_as_ns3(recovery, progress, settings);
         }
@@ -354,23 +361,23 @@ impl Sender {
 
     fn enter_recovery_as_ns3(
         &mut self,
-        recovery: &mut LossRecovery,
+        recovery: &mut Ns3Recovery,
         progress: &Progress,
         settings: &Settings,
     ) {
         recovery.board.mark_head_lost(self.sent);
-        recovery.ns3.recover = self.sent.next;
-        recovery.ns3.recover_active = true;
-        recovery.ns3.state = State::Recovery;
+        recovery.recover = self.sent.next;
+        recovery.recover_active = true;
+        recovery.state = State::Recovery;
         let pipe = self.pipe_bytes(recovery, settings);
         self.window.ssthresh = self.congestion.ssthresh(&self.window, pipe, settings);
         self.begin_reduction(recovery, progress, settings);
-        recovery.ns3.forced = true;
+        recovery.forced = true;
     }
 
     fn take_partial_as_ns3(
         &mut self,
-        recovery: &mut LossRecovery,
+        recovery: &mut Ns3Recovery,
         progress: &Progress,
         settings: &Settings,
     ) {
@@ -380,57 +387,57 @@ impl Sender {
         // ns-3 fails to find a short segment in its buffer, and so always retransmits it.
         let head = self.sent.una;
         let is_short = self.payload(head, settings) < settings.mss;
-        recovery.ns3.forced |= is_short || !recovery.board.is_retransmitted(head);
-        if recovery.ns3.forced
+        recovery.forced |= is_short || !recovery.board.is_retransmitted(head);
+        if recovery.forced
             && let Some((index, _)) = self.forced_segment(recovery)
         {
-            recovery.ns3.next_sent = index;
+            recovery.next_sent = index;
         }
         self.observe_as_ns3(recovery, 1, progress, settings);
-        if !recovery.ns3.partial {
+        if !recovery.partial {
             self.restart_timer_in(recovery, progress.now, settings);
         }
-        recovery.ns3.partial = true;
+        recovery.partial = true;
     }
 
     /// Takes an acknowledgement of new data that ends loss recovery or arrives outside of it.
     fn take_new_data(
         &mut self,
-        recovery: &mut LossRecovery,
+        recovery: &mut Ns3Recovery,
         duplicates: u32,
         is_duplicate: bool,
         progress: &Progress,
         settings: &Settings,
     ) {
         let mut segments = self.whole_segments(progress, settings);
-        match recovery.ns3.state {
+        match recovery.state {
             State::Disorder => {
                 if let Some(beyond) = segments.checked_sub(duplicates) {
                     self.observe_as_ns3(recovery, beyond, progress, settings);
                 }
                 if !is_duplicate {
-                    recovery.ns3.state = State::Open;
+                    recovery.state = State::Open;
                 }
             }
             State::Recovery => {
                 self.observe_as_ns3(recovery, segments, progress, settings);
-                recovery.ns3.partial = false;
-                recovery.ns3.state = State::Open;
-                recovery.ns3.duplicates = 0;
+                recovery.partial = false;
+                recovery.state = State::Open;
+                recovery.duplicates = 0;
                 self.window.cwnd = self.window.ssthresh.min(settings.window_cap);
             }
             State::Loss => {
-                segments = self.sent.una - recovery.ns3.recover;
+                segments = self.sent.una - recovery.recover;
                 self.observe_as_ns3(recovery, segments, progress, settings);
-                recovery.ns3.partial = false;
-                recovery.ns3.state = State::Open;
+                recovery.partial = false;
+                recovery.state = State::Open;
             }
             State::Open | State::Reduction => {
                 self.observe_as_ns3(recovery, segments, progress, settings);
             }
         }
-        recovery.ns3.recover_active &= self.sent.una < recovery.ns3.recover;
-        if recovery.ns3.state == State::Open {
+        recovery.recover_active &= self.sent.una < recovery.recover;
+        if recovery.state == State::Open {
             self.grow_as_ns3(recovery, segments, progress, settings);
             self.restart_timer_in(recovery, progress.now, settings);
         }

@@ -1,8 +1,8 @@
 //! Loss recovery without SACK: NewReno's fast recovery (RFC 6582).
 
-use super::Sender;
-use super::loss_recovery::{LossRecovery, Origin, Phase};
-use crate::transport::scoreboard::Outstanding;
+use super::repair::{Origin, Phase, Repair};
+use super::{Ack, Sender};
+use crate::transport::scoreboard::{Outstanding, Scoreboard};
 use crate::transport::{Acked, CongestionControl, Settings};
 
 /// Number of duplicate acknowledgements that indicates a loss (RFC 5681 §3.2).
@@ -17,7 +17,7 @@ pub(super) struct Duplicates {
     /// new loss (RFC 6582 §3.2, step 1).
     recover: u32,
     /// True if the oldest outstanding segment is to be retransmitted at once.
-    pub(super) resend: bool,
+    resend: bool,
     /// True if this recovery has had a partial acknowledgement.
     partial: bool,
 }
@@ -32,17 +32,42 @@ impl Duplicates {
     }
 
     /// Returns true if a new value would behave the same from now on.
-    pub(super) fn are_as_new(&self, sent: Outstanding) -> bool {
+    fn are_as_new(&self, sent: Outstanding) -> bool {
         self.count == 0 && self.recover <= sent.una && !self.resend && !self.partial
     }
 }
 
-impl LossRecovery {
+/// State of a sender without SACK.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct PlainRecovery {
+    pub(super) repair: Repair,
+    pub(super) board: Scoreboard,
+    pub(super) duplicates: Duplicates,
+}
+
+impl PlainRecovery {
+    /// Returns true if a new value would behave the same from now on.
+    pub(super) fn is_as_new(&self, sent: Outstanding) -> bool {
+        self.repair.is_as_new(sent)
+            && self.board.is_undisturbed(sent)
+            && self.duplicates.are_as_new(sent)
+    }
+
+    /// Resets the value, but keeps the allocated memory.
+    pub(super) fn clear(&mut self) {
+        let mut board = std::mem::take(&mut self.board);
+        board.clear();
+        *self = PlainRecovery {
+            board,
+            ..PlainRecovery::default()
+        };
+    }
+
     /// Returns true if an acknowledgement of new data leaves the timer running. Only the first partial
     /// acknowledgement of a recovery restarts it, so that many losses soon end in a timeout (§4, impatient
     /// variant).
-    pub(super) fn keeps_timer(&self, sent: Outstanding) -> bool {
-        match self.phase {
+    fn keeps_timer(&self, sent: Outstanding) -> bool {
+        match self.repair.phase {
             Phase::Recovery { until } => self.duplicates.partial && sent.una < until,
             _ => false,
         }
@@ -50,15 +75,31 @@ impl LossRecovery {
 }
 
 impl Sender {
-    /// Takes an acknowledgement; if it acknowledges no new segment, it is a duplicate.
-    pub(super) fn adapt_to_plain_ack(
+    pub(super) fn take_ack_without_sack(
         &mut self,
-        recovery: &mut LossRecovery,
+        recovery: &mut PlainRecovery,
+        ack: &Ack<'_>,
+        settings: &Settings,
+    ) {
+        let board = &mut recovery.board;
+        let (advanced, _) = board.acknowledge(&mut self.sent, ack.next_expected, ack.blocks);
+        let keeps_timer = recovery.keeps_timer(self.sent);
+        let acked = self.note(ack, advanced, keeps_timer, settings);
+        if acked.marked {
+            self.answer_mark(&mut recovery.repair, settings);
+        }
+        self.adapt_to_plain_ack(recovery, &acked, settings);
+    }
+
+    /// Takes an acknowledgement; if it acknowledges no new segment, it is a duplicate.
+    fn adapt_to_plain_ack(
+        &mut self,
+        recovery: &mut PlainRecovery,
         acked: &Acked,
         settings: &Settings,
     ) {
         let advanced = acked.segments;
-        match recovery.phase {
+        match recovery.repair.phase {
             Phase::Recovery { until } | Phase::Loss { until } if self.sent.una >= until => {
                 self.leave_plain(recovery, settings);
             }
@@ -76,7 +117,7 @@ impl Sender {
         }
     }
 
-    fn count_duplicate(&mut self, recovery: &mut LossRecovery, settings: &Settings) {
+    fn count_duplicate(&mut self, recovery: &mut PlainRecovery, settings: &Settings) {
         if self.sent.count() == 0 {
             return;
         }
@@ -87,7 +128,7 @@ impl Sender {
         let flight = self.flight(settings);
         self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
         self.window.cwnd = self.window.ssthresh + DUP_THRESH * settings.mss;
-        recovery.phase = Phase::Recovery {
+        recovery.repair.phase = Phase::Recovery {
             until: self.sent.next,
         };
         recovery.duplicates = Duplicates {
@@ -101,7 +142,7 @@ impl Sender {
     /// acknowledged bytes minus one segment (§3.2, step 3, partial acknowledgements).
     fn take_partial_ack(
         &mut self,
-        recovery: &mut LossRecovery,
+        recovery: &mut PlainRecovery,
         advanced: u32,
         settings: &Settings,
     ) {
@@ -113,31 +154,51 @@ impl Sender {
 
     /// Leaves loss recovery at a full acknowledgement (§3.2, step 3, full acknowledgements, first
     /// option, which avoids a burst).
-    fn leave_plain(&mut self, recovery: &mut LossRecovery, settings: &Settings) {
-        if let Phase::Recovery { .. } = recovery.phase {
+    fn leave_plain(&mut self, recovery: &mut PlainRecovery, settings: &Settings) {
+        if let Phase::Recovery { .. } = recovery.repair.phase {
             let flight = self.flight(settings).max(settings.mss) + settings.mss;
             // Inflation can raise the flight, and so the threshold, above the cap.
             let window = self.window.ssthresh.min(flight);
             self.window.cwnd = window.min(settings.window_cap);
         }
-        recovery.phase = Phase::Open;
+        recovery.repair.phase = Phase::Open;
         recovery.duplicates.count = 0;
         recovery.duplicates.resend = false;
         recovery.duplicates.partial = false;
     }
 
+    /// Returns the segment to send, if the window has room for it.
+    pub(super) fn next_without_sack(
+        &mut self,
+        recovery: &mut PlainRecovery,
+        settings: &Settings,
+    ) -> Option<(u32, Origin)> {
+        let (index, origin) = match recovery.repair.phase {
+            phase @ Phase::Loss { .. } => {
+                self.next_in_window(phase, &recovery.board, false, settings)?
+            }
+            _ => self.plain_candidate(recovery, settings)?,
+        };
+        match origin {
+            Origin::New => self.sent.next += 1,
+            _ if recovery.duplicates.resend => recovery.duplicates.resend = false,
+            _ => recovery.board.retransmitted(self.sent, index),
+        }
+        Some((index, origin))
+    }
+
     /// Returns the segment to send outside recovery from a timeout: the lost one at once, otherwise new data.
     /// Each of the first two duplicates allows one more segment (limited transmit, RFC 3042).
-    pub(super) fn plain_candidate(
+    fn plain_candidate(
         &self,
-        recovery: &LossRecovery,
+        recovery: &PlainRecovery,
         settings: &Settings,
     ) -> Option<(u32, Origin)> {
         if recovery.duplicates.resend {
             return Some((self.sent.una, Origin::Hole));
         }
         let index = (self.sent.next < self.segments).then_some(self.sent.next)?;
-        let extra = match recovery.phase {
+        let extra = match recovery.repair.phase {
             Phase::Open => recovery.duplicates.count.min(DUP_THRESH - 1) * settings.mss,
             _ => 0,
         };

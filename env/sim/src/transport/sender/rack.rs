@@ -1,10 +1,9 @@
 //! Loss recovery by time (RACK-TLP, RFC 8985), as in Linux since 2018. Its parts are [`Flight`], [`Rack`],
 //! [`TailProbe`] and [`Undo`].
 
-use super::loss_recovery::{LossRecovery, Phase};
+use super::repair::{Phase, Repair};
 use super::{Ack, Expiry, Segment, Sender};
 use crate::transport::flight::Flight;
-use crate::transport::pool::Pool;
 use crate::transport::prr::{Bound, RateReduction};
 use crate::transport::rack::{Rack, Situation};
 use crate::transport::sack::{SackBlocks, split_duplicate};
@@ -12,11 +11,13 @@ use crate::transport::tail_probe::{TailProbe, Verdict, probe_timeout};
 use crate::transport::undo::Undo;
 use crate::transport::validation::is_limiting;
 use crate::transport::{Acked, CongestionControl, Settings, Window};
-use crate::units::Instant;
+use crate::units::{Duration, Instant};
 
 /// State of a sender with RACK, from its first segment to the acknowledgement of its last one.
 #[derive(Clone, Debug)]
-pub(super) struct ByTime {
+pub(crate) struct RackRecovery {
+    pub(super) repair: Repair,
+    prr: RateReduction,
     flight: Flight,
     rack: Rack,
     probe: TailProbe,
@@ -54,9 +55,11 @@ impl Timers {
     }
 }
 
-impl Default for ByTime {
-    fn default() -> ByTime {
-        ByTime {
+impl Default for RackRecovery {
+    fn default() -> RackRecovery {
+        RackRecovery {
+            repair: Repair::default(),
+            prr: RateReduction::default(),
             flight: Flight::default(),
             rack: Rack::default(),
             probe: TailProbe::default(),
@@ -67,15 +70,25 @@ impl Default for ByTime {
     }
 }
 
-impl ByTime {
+impl RackRecovery {
     /// Resets the value, but keeps the allocated memory.
     pub(super) fn clear(&mut self) {
         let mut flight = std::mem::take(&mut self.flight);
         flight.clear();
-        *self = ByTime {
+        *self = RackRecovery {
             flight,
-            ..ByTime::default()
+            ..RackRecovery::default()
         };
+    }
+
+    /// Begins with the round-trip time of the handshake.
+    pub(super) fn begin(&mut self, rtt: Duration) {
+        self.rack.on_handshake(rtt);
+    }
+
+    /// Returns the expiry of the next timer; [`Instant::MAX`] while all are off.
+    pub(super) fn deadline(&self) -> Instant {
+        self.timers.next()
     }
 
     pub(super) fn lost(&self) -> u32 {
@@ -83,39 +96,7 @@ impl ByTime {
     }
 }
 
-/// Both parts of a sender's recovery state.
-struct Parts<'a> {
-    recovery: &'a mut LossRecovery,
-    time: &'a mut ByTime,
-}
-
 impl Sender {
-    /// Takes the state of recovery by time from the pool. Must be called before the first segment, and
-    /// after the handshake if there is one.
-    pub(crate) fn begin_by_time(&mut self, pool: &mut Pool<LossRecovery>) {
-        let mut recovery = pool.take();
-        let time = recovery.by_time.get_or_insert_default();
-        if let Some(rtt) = self.rtt.measured() {
-            time.rack.on_handshake(rtt);
-        }
-        self.recovery = Some(recovery);
-    }
-
-    /// Runs `action` on the state, and sets the timer; returns `None` when all data is acknowledged.
-    fn with_parts<R>(&mut self, action: impl FnOnce(&mut Sender, Parts<'_>) -> R) -> Option<R> {
-        let mut recovery = self.recovery.take()?;
-        let mut time = recovery.by_time.take()?;
-        let parts = Parts {
-            recovery: &mut recovery,
-            time: &mut time,
-        };
-        let result = action(self, parts);
-        self.deadline = time.timers.next();
-        recovery.by_time = Some(time);
-        self.recovery = Some(recovery);
-        Some(result)
-    }
-
     fn situation(&self, phase: Phase, now: Instant) -> Situation {
         Situation {
             now,
@@ -127,22 +108,18 @@ impl Sender {
 
 /// Sending.
 impl Sender {
-    pub(super) fn emit_by_time(&mut self, now: Instant, settings: &Settings) -> Option<Segment> {
-        self.with_parts(|sender, parts| sender.next_by_time(parts, now, settings))?
-    }
-
-    fn next_by_time(
+    /// Returns the segment to send, if the window has room for one or a timer demands it.
+    pub(super) fn next_by_time(
         &mut self,
-        parts: Parts<'_>,
+        time: &mut RackRecovery,
         now: Instant,
         settings: &Settings,
     ) -> Option<Segment> {
-        let Parts { recovery, time } = parts;
         let forced = time.forced.take();
         let index = match forced {
             Some(Forced::Probe) => self.probe_segment(settings),
             Some(Forced::First) => self.sent.una,
-            None => self.next_in_window(time, settings)?,
+            None => self.next_by_flight(time, settings)?,
         };
         let retransmission = index < self.sent.next;
         let payload = self.payload(index, settings);
@@ -155,15 +132,15 @@ impl Sender {
         if forced == Some(Forced::Probe) {
             time.probe.send(self.sent.next, retransmission);
         }
-        if let Phase::Recovery { .. } = recovery.phase {
-            recovery.prr.sent(payload);
+        if let Phase::Recovery { .. } = time.repair.phase {
+            time.prr.sent(payload);
         }
         let repairs_first = forced.is_none() && retransmission && index == self.sent.una;
         if time.timers.retransmission == Instant::MAX || settings.linux_rules && repairs_first {
             time.timers.retransmission = now + self.rtt.timeout(settings);
         }
         if !retransmission {
-            self.schedule_probe(recovery.phase, time, now, settings);
+            self.schedule_probe(time.repair.phase, time, now, settings);
         }
         Some(Segment {
             index,
@@ -173,7 +150,7 @@ impl Sender {
     }
 
     /// Returns the first lost segment, otherwise new data, if the window has room for it.
-    fn next_in_window(&self, time: &mut ByTime, settings: &Settings) -> Option<u32> {
+    fn next_by_flight(&self, time: &mut RackRecovery, settings: &Settings) -> Option<u32> {
         let new = (self.sent.next < self.segments).then_some(self.sent.next);
         let index = time.flight.next_lost().or(new)?;
         let in_flight = u64::from(time.flight.pipe()) * u64::from(settings.mss);
@@ -194,7 +171,13 @@ impl Sender {
     /// Restarts the probe timer if a probe may be sent: no segment is reported, nothing is being repaired, and
     /// no probe is in flight (§7.2). It expires at the latest with the retransmission timer, and then
     /// replaces it.
-    fn schedule_probe(&self, phase: Phase, time: &mut ByTime, now: Instant, settings: &Settings) {
+    fn schedule_probe(
+        &self,
+        phase: Phase,
+        time: &mut RackRecovery,
+        now: Instant,
+        settings: &Settings,
+    ) {
         let outstanding = self.sent.count();
         let may = phase == Phase::Open
             && outstanding > 0
@@ -214,38 +197,27 @@ impl Sender {
 impl Sender {
     pub(super) fn take_ack_by_time(
         &mut self,
+        time: &mut RackRecovery,
         ack: &Ack<'_>,
         settings: &Settings,
-        pool: &mut Pool<LossRecovery>,
     ) {
-        self.with_parts(|sender, parts| sender.adapt_by_time(parts, ack, settings));
-        if self.sent.una == self.segments
-            && let Some(recovery) = self.recovery.take()
-        {
-            self.deadline = Instant::MAX;
-            pool.give_back(recovery);
-        }
-    }
-
-    fn adapt_by_time(&mut self, parts: Parts<'_>, ack: &Ack<'_>, settings: &Settings) {
-        let Parts { recovery, time } = parts;
         let (duplicate, blocks) = split_duplicate(ack.next_expected, ack.blocks);
         let of_probe = duplicate.is_some_and(|index| time.probe.is(index));
         let flight_before = self.flight(settings);
         let (acked, delivered) = self.take_news(time, ack, blocks.as_ref(), settings);
         if acked.marked {
-            self.answer_mark(recovery, settings);
+            self.answer_mark(&mut time.repair, settings);
         }
-        self.judge_probe(recovery, time, duplicate, settings);
+        self.judge_probe(time, duplicate, settings);
         if duplicate.is_some() && !of_probe {
             time.rack.on_duplicate(self.sent.next);
         }
         let reported = duplicate.is_some() && !of_probe;
-        self.undo_needless(recovery, time, ack, &acked, reported, settings);
+        self.undo_needless(time, ack, &acked, reported, settings);
         let lost_before = time.flight.lost();
         let left = time
             .rack
-            .detect(&mut time.flight, self.situation(recovery.phase, ack.now));
+            .detect(&mut time.flight, self.situation(time.repair.phase, ack.now));
         time.timers.reordering = left.map_or(Instant::MAX, |left| {
             ack.now
                 .saturating_add(left)
@@ -253,12 +225,12 @@ impl Sender {
         });
         let is_safe = acked.segments > 0 && time.flight.lost() <= lost_before;
         let bound = bound(is_safe, settings);
-        let grows = self.change_phase(recovery, time, &acked, delivered, bound, settings);
+        let grows = self.change_phase(time, &acked, delivered, bound, settings);
         if grows && acked.segments > 0 && is_limiting(&self.window, flight_before, settings.mss) {
             self.grow(&acked, settings);
         }
         if delivered > 0 || acked.segments > 0 {
-            self.schedule_probe(recovery.phase, time, ack.now, settings);
+            self.schedule_probe(time.repair.phase, time, ack.now, settings);
         }
     }
 
@@ -266,7 +238,7 @@ impl Sender {
     /// and congestion control. Also returns the number of delivered segments.
     fn take_news<'a>(
         &mut self,
-        time: &mut ByTime,
+        time: &mut RackRecovery,
         ack: &Ack<'a>,
         blocks: Option<&SackBlocks>,
         settings: &Settings,
@@ -297,13 +269,12 @@ impl Sender {
 
     fn judge_probe(
         &mut self,
-        recovery: &mut LossRecovery,
-        time: &mut ByTime,
+        time: &mut RackRecovery,
         duplicate: Option<u32>,
         settings: &Settings,
     ) {
         let verdict = time.probe.judge(self.sent.una, duplicate);
-        if verdict == Verdict::Repaired && recovery.phase == Phase::Open {
+        if verdict == Verdict::Repaired && time.repair.phase == Phase::Open {
             let flight = self.to_reduce(settings);
             let ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
             let cwnd = ssthresh.min(settings.window_cap);
@@ -314,8 +285,7 @@ impl Sender {
     /// Restores the window if the retransmissions of this recovery were needless, and ends the recovery.
     fn undo_needless(
         &mut self,
-        recovery: &mut LossRecovery,
-        time: &mut ByTime,
+        time: &mut RackRecovery,
         ack: &Ack<'_>,
         acked: &Acked,
         reported: bool,
@@ -333,11 +303,11 @@ impl Sender {
             cwnd: self.window.cwnd.max(before.cwnd).min(settings.window_cap),
             ssthresh: before.ssthresh.max(self.window.ssthresh),
         };
-        if let Phase::Recovery { .. } = recovery.phase {
+        if let Phase::Recovery { .. } = time.repair.phase {
             time.rack.note_reordering();
         }
-        if recovery.phase != Phase::Open {
-            recovery.phase = Phase::Open;
+        if time.repair.phase != Phase::Open {
+            time.repair.phase = Phase::Open;
             time.rack.on_recovered();
         }
         time.flight.find_all();
@@ -346,33 +316,33 @@ impl Sender {
     /// Enters, leaves or continues recovery. Returns true if the window may grow.
     fn change_phase(
         &mut self,
-        recovery: &mut LossRecovery,
-        time: &mut ByTime,
+        time: &mut RackRecovery,
         acked: &Acked,
         delivered: u32,
         bound: Bound,
         settings: &Settings,
     ) -> bool {
-        match recovery.phase {
+        match time.repair.phase {
             Phase::Recovery { until } | Phase::Loss { until } if acked.una >= until => {
-                if let Phase::Recovery { .. } = recovery.phase {
+                if let Phase::Recovery { .. } = time.repair.phase {
                     self.window.cwnd = self.window.ssthresh.min(settings.window_cap);
                 }
-                recovery.phase = Phase::Open;
+                time.repair.phase = Phase::Open;
                 time.rack.on_recovered();
                 if time.flight.lost() > 0 {
                     let delivered = match settings.linux_rules {
                         true => delivered,
                         false => 0,
                     };
-                    self.enter_by_time(recovery, time, delivered, bound, settings);
+                    self.enter_by_time(time, delivered, bound, settings);
                 }
             }
             Phase::Recovery { .. } => {
-                self.reduce_to(recovery, delivered, time.flight.pipe(), bound, settings);
+                let pipe = time.flight.pipe();
+                self.reduce_to(&mut time.prr, delivered, pipe, bound, settings);
             }
             Phase::Open if time.flight.lost() > 0 => {
-                self.enter_by_time(recovery, time, delivered, bound, settings);
+                self.enter_by_time(time, delivered, bound, settings);
             }
             Phase::Loss { .. } | Phase::Open => return true,
         }
@@ -381,8 +351,7 @@ impl Sender {
 
     fn enter_by_time(
         &mut self,
-        recovery: &mut LossRecovery,
-        time: &mut ByTime,
+        time: &mut RackRecovery,
         delivered: u32,
         bound: Bound,
         settings: &Settings,
@@ -393,11 +362,12 @@ impl Sender {
         time.forced = None;
         time.timers.probe = Instant::MAX;
         self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
-        recovery.prr = RateReduction::begin(flight);
-        recovery.phase = Phase::Recovery {
+        time.prr = RateReduction::begin(flight);
+        time.repair.phase = Phase::Recovery {
             until: self.sent.next,
         };
-        self.reduce_to(recovery, delivered, time.flight.pipe(), bound, settings);
+        let pipe = time.flight.pipe();
+        self.reduce_to(&mut time.prr, delivered, pipe, bound, settings);
     }
 }
 
@@ -413,47 +383,43 @@ fn bound(is_safe: bool, settings: &Settings) -> Bound {
 /// Timers.
 impl Sender {
     /// Handles the expiry of the next timer.
-    pub(super) fn expire_by_time(&mut self, now: Instant, settings: &Settings) -> Expiry {
-        let expiry = self.with_parts(|sender, Parts { recovery, time }| {
-            if time.timers.reordering <= now {
-                sender.end_patience(recovery, time, now, settings);
-                Expiry::Reordering
-            } else if time.timers.probe <= now {
-                time.timers.probe = Instant::MAX;
-                time.timers.retransmission = now + sender.rtt.timeout(settings);
-                time.forced = Some(Forced::Probe);
-                Expiry::Probe
-            } else {
-                sender.time_out_by_time(recovery, time, now, settings);
-                Expiry::Timeout
-            }
-        });
-        expiry.unwrap_or(Expiry::Timeout)
+    pub(super) fn expire_by_time(
+        &mut self,
+        time: &mut RackRecovery,
+        now: Instant,
+        settings: &Settings,
+    ) -> Expiry {
+        if time.timers.reordering <= now {
+            self.end_patience(time, now, settings);
+            Expiry::Reordering
+        } else if time.timers.probe <= now {
+            time.timers.probe = Instant::MAX;
+            time.timers.retransmission = now + self.rtt.timeout(settings);
+            time.forced = Some(Forced::Probe);
+            Expiry::Probe
+        } else {
+            self.time_out_by_time(time, now, settings);
+            Expiry::Timeout
+        }
     }
 
     /// Handles the end of the time in which reordered segments may still arrive (RFC 8985 §6.2, step 5).
-    fn end_patience(
-        &mut self,
-        recovery: &mut LossRecovery,
-        time: &mut ByTime,
-        now: Instant,
-        settings: &Settings,
-    ) {
-        let situation = self.situation(recovery.phase, now);
+    fn end_patience(&mut self, time: &mut RackRecovery, now: Instant, settings: &Settings) {
+        let situation = self.situation(time.repair.phase, now);
         let left = time.rack.detect(&mut time.flight, situation);
         time.timers.reordering = left.map_or(Instant::MAX, |left| {
             now.saturating_add(left)
                 .saturating_add(settings.timer_slack)
         });
-        match recovery.phase {
+        match time.repair.phase {
             Phase::Open if time.flight.lost() > 0 => {
                 // Linux reduces the window as if one segment had been delivered.
                 let delivered = u32::from(settings.linux_rules);
-                self.enter_by_time(recovery, time, delivered, bound(false, settings), settings);
+                self.enter_by_time(time, delivered, bound(false, settings), settings);
             }
             Phase::Recovery { .. } => {
                 let pipe = time.flight.pipe();
-                self.reduce_to(recovery, 0, pipe, bound(false, settings), settings);
+                self.reduce_to(&mut time.prr, 0, pipe, bound(false, settings), settings);
             }
             _ => {}
         }
@@ -461,14 +427,8 @@ impl Sender {
 
     /// Handles the expiry of the retransmission timer. The first segment is sent again at once. The window is
     /// that of slow start, on top of the segments that do not count as lost (RFC 8985 §6.3, RFC 5681 §3.1).
-    fn time_out_by_time(
-        &mut self,
-        recovery: &mut LossRecovery,
-        time: &mut ByTime,
-        now: Instant,
-        settings: &Settings,
-    ) {
-        if recovery.phase == Phase::Open {
+    fn time_out_by_time(&mut self, time: &mut RackRecovery, now: Instant, settings: &Settings) {
+        if time.repair.phase == Phase::Open {
             time.undo = Undo::begin(self.window);
         }
         if !self.rtt.is_backed_off() {
@@ -476,11 +436,11 @@ impl Sender {
             self.window.ssthresh = self.congestion.ssthresh(&self.window, flight, settings);
         }
         self.congestion.on_timeout(now, self.sent.next);
-        let situation = self.situation(recovery.phase, now);
+        let situation = self.situation(time.repair.phase, now);
         time.rack.time_out(&mut time.flight, situation);
         let window = (time.flight.pipe() + 1).saturating_mul(settings.mss);
         self.window.restart(window, settings);
-        recovery.phase = Phase::Loss {
+        time.repair.phase = Phase::Loss {
             until: self.sent.next,
         };
         time.probe.cancel();

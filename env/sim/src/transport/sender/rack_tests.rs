@@ -14,7 +14,7 @@ fn flow_by_time(segments: u32, changes: &str) -> (Sender, Settings) {
     scenario.set("recovery=rack").unwrap();
     let settings = Settings::from_scenario(&scenario);
     let mut sender = Sender::new(u64::from(segments * settings.mss), &settings);
-    sender.begin_by_time(&mut Pool::default());
+    sender.begin_by_time(&settings, &mut Pool::default());
     assert_eq!(
         send_all(&mut sender, Instant::ZERO, &settings).len(),
         10.min(segments as usize)
@@ -64,7 +64,7 @@ fn before_the_first_measurement_a_probe_stands_for_the_timeout() {
         ..settings()
     };
     let mut sender = Sender::new(u64::from(3 * settings.mss), &settings);
-    sender.begin_by_time(&mut Pool::default());
+    sender.begin_by_time(&settings, &mut Pool::default());
     assert_eq!(send_all(&mut sender, Instant::ZERO, &settings), [0, 1, 2]);
     assert_eq!(sender.deadline(), Instant::from_ms(200));
     assert_eq!(expire(&mut sender, &settings), (Expiry::Probe, vec![2]));
@@ -89,7 +89,7 @@ fn the_round_trip_of_the_handshake_tells_retransmissions_from_originals() {
         if let Some(rtt) = handshake {
             sender.rtt.sample(rtt);
         }
-        sender.begin_by_time(&mut Pool::default());
+        sender.begin_by_time(&settings, &mut Pool::default());
         assert_eq!(send_all(&mut sender, Instant::ZERO, &settings).len(), 10);
         let mut sent = Vec::new();
         for reported in 5..=10 {

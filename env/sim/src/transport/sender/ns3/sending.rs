@@ -2,7 +2,8 @@
 
 use super::{Progress, Reduction, State};
 use crate::transport::sender::Sender;
-use crate::transport::sender::loss_recovery::{LossRecovery, Origin};
+use crate::transport::sender::ns3::Ns3Recovery;
+use crate::transport::sender::repair::Origin;
 use crate::transport::{Acked, CongestionControl, Settings};
 use crate::units::{Duration, Instant};
 
@@ -15,7 +16,7 @@ impl Sender {
     }
 
     /// Returns the bytes believed to be in the network.
-    pub(super) fn pipe_bytes(&self, recovery: &LossRecovery, settings: &Settings) -> u32 {
+    pub(super) fn pipe_bytes(&self, recovery: &Ns3Recovery, settings: &Settings) -> u32 {
         let last = self.segments - 1;
         let short = if self.sent.next == self.segments && recovery.board.is_in_pipe(self.sent, last)
         {
@@ -23,7 +24,7 @@ impl Sender {
         } else {
             0
         };
-        (recovery.board.pipe(self.sent) + recovery.ns3.resent_count) * settings.mss - short
+        (recovery.board.pipe(self.sent) + recovery.resent_count) * settings.mss - short
     }
 
     /// Returns the information for congestion control about an acknowledgement without losses and marks.
@@ -41,15 +42,15 @@ impl Sender {
         }
     }
 
-    fn acked(&self, recovery: &LossRecovery, segments: u32, progress: &Progress) -> Acked<'static> {
+    fn acked(&self, recovery: &Ns3Recovery, segments: u32, progress: &Progress) -> Acked<'static> {
         let acked = self.acked_in_order(segments, progress);
         Acked {
             next: if self.congestion.is_dctcp() {
-                recovery.ns3.next_sent
+                recovery.next_sent
             } else {
                 acked.next
             },
-            marked: recovery.ns3.echoed,
+            marked: recovery.echoed,
             ..acked
         }
     }
@@ -57,7 +58,7 @@ impl Sender {
     /// Implements `PktsAcked`.
     pub(super) fn observe_as_ns3(
         &mut self,
-        recovery: &LossRecovery,
+        recovery: &Ns3Recovery,
         segments: u32,
         progress: &Progress,
         settings: &Settings,
@@ -69,7 +70,7 @@ impl Sender {
     /// Implements `IncreaseWindow`.
     pub(super) fn grow_as_ns3(
         &mut self,
-        recovery: &LossRecovery,
+        recovery: &Ns3Recovery,
         segments: u32,
         progress: &Progress,
         settings: &Settings,
@@ -80,11 +81,11 @@ impl Sender {
 
     pub(super) fn begin_reduction(
         &mut self,
-        recovery: &mut LossRecovery,
+        recovery: &mut Ns3Recovery,
         progress: &Progress,
         settings: &Settings,
     ) {
-        recovery.ns3.reduction = Reduction {
+        recovery.reduction = Reduction {
             flight: self.flight(settings),
             ..Reduction::default()
         };
@@ -93,11 +94,11 @@ impl Sender {
 
     pub(super) fn reduce_as_ns3(
         &mut self,
-        recovery: &mut LossRecovery,
+        recovery: &mut Ns3Recovery,
         progress: &Progress,
         settings: &Settings,
     ) {
-        let window = recovery.ns3.reduction.window(
+        let window = recovery.reduction.window(
             progress.delivered_bytes,
             self.pipe_bytes(recovery, settings),
             self.window.ssthresh,
@@ -110,11 +111,11 @@ impl Sender {
     /// Implements `NewAck`.
     pub(super) fn restart_timer_in(
         &mut self,
-        recovery: &mut LossRecovery,
+        recovery: &mut Ns3Recovery,
         now: Instant,
         settings: &Settings,
     ) {
-        recovery.ns3.next_sent = recovery.ns3.next_sent.max(self.sent.una);
+        recovery.next_sent = recovery.next_sent.max(self.sent.una);
         self.restart_timer(now, settings);
     }
 
@@ -131,27 +132,26 @@ impl Sender {
     /// Implements `ReTxTimeout`.
     pub(in super::super) fn time_out_as_ns3(
         &mut self,
-        recovery: &mut LossRecovery,
+        recovery: &mut Ns3Recovery,
         now: Instant,
         settings: &Settings,
     ) {
         let pipe = self.pipe_bytes(recovery, settings);
         recovery.board.mark_all_lost(self.sent);
-        recovery.ns3.resent.clear();
-        recovery.ns3.resent_count = 0;
+        recovery.resent.clear();
+        recovery.resent_count = 0;
         self.window.ssthresh = self.congestion.ssthresh(&self.window, pipe, settings);
         self.congestion.on_timeout(now, self.sent.next);
         self.window.cwnd = settings.mss;
-        recovery.ns3.state = State::Loss;
-        recovery.ns3.duplicates = 0;
-        recovery.ns3.forced = false;
-        recovery.ns3.recover = self.sent.next;
-        recovery.ns3.recover_active = true;
-        recovery.ns3.measured_from = self.sent.next;
+        recovery.state = State::Loss;
+        recovery.duplicates = 0;
+        recovery.forced = false;
+        recovery.recover = self.sent.next;
+        recovery.recover_active = true;
+        recovery.measured_from = self.sent.next;
         self.rtt.back_off();
         // The next segment sent starts the timer again.
         self.deadline = Instant::MAX;
-        recovery.show_phase();
     }
 }
 
@@ -159,7 +159,7 @@ impl Sender {
 impl Sender {
     pub(in super::super) fn next_as_ns3(
         &mut self,
-        recovery: &mut LossRecovery,
+        recovery: &mut Ns3Recovery,
         settings: &Settings,
     ) -> Option<(u32, Origin)> {
         let (index, origin) = self.candidate_as_ns3(recovery, settings)?;
@@ -168,31 +168,30 @@ impl Sender {
             Origin::Hole => recovery.board.retransmitted(self.sent, index),
             Origin::Rescue => {}
         }
-        let ns3 = &mut recovery.ns3;
         // `DoRetransmit` does not advance the next sequence number.
-        ns3.next_sent = index + u32::from(!ns3.forced);
-        ns3.forced = false;
+        recovery.next_sent = index + u32::from(!recovery.forced);
+        recovery.forced = false;
         // `ECN_CWR_SENT`
-        if ns3.echoed && origin == Origin::New && ns3.echo_seen > ns3.echo_answered {
-            ns3.echoed = false;
-            ns3.echo_answered = index;
+        if recovery.echoed && origin == Origin::New && recovery.echo_seen > recovery.echo_answered {
+            recovery.echoed = false;
+            recovery.echo_answered = index;
         }
-        if matches!(ns3.state, State::Recovery | State::Reduction) {
+        if matches!(recovery.state, State::Recovery | State::Reduction) {
             let payload = self.payload(index, settings);
-            ns3.reduction.out = ns3.reduction.out.wrapping_add(payload);
+            recovery.reduction.out = recovery.reduction.out.wrapping_add(payload);
         }
         Some((index, origin))
     }
 
     fn candidate_as_ns3(
         &self,
-        recovery: &LossRecovery,
+        recovery: &Ns3Recovery,
         settings: &Settings,
     ) -> Option<(u32, Origin)> {
-        if recovery.ns3.forced {
+        if recovery.forced {
             return self.forced_segment(recovery);
         }
-        let pending = || match recovery.ns3.state {
+        let pending = || match recovery.state {
             State::Recovery => recovery.board.next_pending(self.sent),
             _ => None,
         };
@@ -202,19 +201,19 @@ impl Sender {
         (wanted <= self.window.cwnd).then_some((index, origin))
     }
 
-    fn lost_or_new(&self, recovery: &LossRecovery) -> Option<(u32, Origin)> {
+    fn lost_or_new(&self, recovery: &Ns3Recovery) -> Option<(u32, Origin)> {
         let lost = recovery.board.next_lost(self.sent);
         let new = (self.sent.next < self.segments).then_some((self.sent.next, Origin::New));
         lost.map(|index| (index, Origin::Hole)).or(new)
     }
 
     /// Implements `DoRetransmit`.
-    pub(super) fn forced_segment(&self, recovery: &LossRecovery) -> Option<(u32, Origin)> {
+    pub(super) fn forced_segment(&self, recovery: &Ns3Recovery) -> Option<(u32, Origin)> {
         self.lost_or_new(recovery)
             .or_else(|| self.head_again(recovery))
     }
 
-    fn head_again(&self, recovery: &LossRecovery) -> Option<(u32, Origin)> {
+    fn head_again(&self, recovery: &Ns3Recovery) -> Option<(u32, Origin)> {
         let head = self.sent.una;
         match self.sent.count() {
             0 => None,
