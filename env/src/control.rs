@@ -24,8 +24,8 @@ pub use bufgym_sim::switch::{LowLevelPolicy, UnknownBasePolicy};
 pub use codes::{CodeHistory, CodeUnits, codes_header, encode, level_code, log_code, queue_code};
 pub use driver::{
     ControlEnv, ControlOptions, Controlled, ControlledSwitch, Controller, ExternalControl,
-    FixedAlpha, IntervalReward, Reading, RewardBaseline, RunOptions, StopReason, run_controlled,
-    run_observed, run_recorded,
+    FixedAlpha, FlowTimes, IntervalReward, Reading, RewardBaseline, RunOptions, StopReason,
+    run_controlled, run_observed, run_recorded,
 };
 pub use objective::{Objective, ObjectiveError};
 pub use observation::{

@@ -1,13 +1,14 @@
 //! The slow level of the control: runs a simulation from decision to decision.
 
 mod agent;
-mod alone;
 mod external;
+mod flow_times;
 mod measured;
 mod reward;
 mod run;
 
 pub use external::{ControlledSwitch, ExternalControl};
+pub use flow_times::FlowTimes;
 pub use measured::Reading;
 pub use reward::IntervalReward;
 pub use run::{Controller, FixedAlpha, RunOptions, run_controlled, run_observed, run_recorded};
@@ -77,6 +78,8 @@ pub struct ControlOptions {
     pub horizon_s: Option<f64>,
     /// Length of the interval whose decision has an entropy weight of about 1, seconds.
     pub reference_interval_s: f64,
+    /// Durations of flows that scale the reward; environments with clones of these options compute them once.
+    pub flow_times: FlowTimes,
 }
 
 impl Default for ControlOptions {
@@ -89,6 +92,7 @@ impl Default for ControlOptions {
             baseline: RewardBaseline::Zero,
             horizon_s: None,
             reference_interval_s: 0.010,
+            flow_times: FlowTimes::default(),
         }
     }
 }

@@ -14,8 +14,8 @@
 //! smaller part of the gain is chance.
 
 use bufgym_env::control::{
-    ALPHAS, ControlEnv, ControlOptions, LowLevelPolicy, RewardBaseline, StopReason, TriggerMode,
-    cell_centre,
+    ALPHAS, ControlEnv, ControlOptions, FlowTimes, LowLevelPolicy, RewardBaseline, StopReason,
+    TriggerMode, cell_centre,
 };
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::Scenario;
@@ -48,6 +48,7 @@ pub(super) struct Search<'a> {
     name: String,
     /// Steps for which a candidate is followed.
     horizon: u64,
+    flow_times: FlowTimes,
 }
 
 /// Levels of α by port and step, indices into [`ALPHAS`]. After the last step, the base level is in force.
@@ -112,6 +113,7 @@ impl<'a> Search<'a> {
             }),
             low_level,
             name: low_level.to_string(),
+            flow_times: FlowTimes::default(),
             horizon: horizon_us.div_ceil(step_us).max(1),
         }
     }
@@ -125,6 +127,7 @@ impl<'a> Search<'a> {
         let options = ControlOptions {
             low_level: self.low_level.clone(),
             trigger: TriggerMode::FixedInterval,
+            flow_times: self.flow_times.clone(),
             ..options
         };
         ControlEnv::new(&self.scenario, trace, &options)

@@ -1,38 +1,32 @@
 //! Duration of a scenario's flows without competing traffic, which scales rewards.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bufgym_sim::network::{BaseFlow, BaseTime, IsolatedFlow};
 use bufgym_sim::scenario::Scenario;
 
-/// Number of scenarios whose mean is remembered: more than a mixture has, and few enough to compare with each.
-const REMEMBERED: usize = 64;
-
-/// Returns the mean duration of a flow of `scenario` without competing traffic, seconds. In a network of several
-/// switches, it is the mean base time of a flow between two leaves.
+/// Mean durations of scenarios' flows without competing traffic. Clones share what one of them has computed.
 ///
-/// It is remembered for all environments of the process. Where slow start has no closed form
-/// ([`IsolatedFlow`]), it takes a simulation of every size, which together last longer than a trace.
-pub(super) fn mean_s(scenario: &Scenario) -> f64 {
-    static MEANS: Mutex<Vec<(Scenario, f64)>> = Mutex::new(Vec::new());
-    let remembered = |means: &[(Scenario, f64)]| {
-        let found = means.iter().find(|(known, _)| known == scenario);
-        found.map(|&(_, mean)| mean)
-    };
-    // The list is consistent even if another thread has panicked: a mean is added in one step.
-    let known = || MEANS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(mean) = remembered(&known()) {
-        return mean;
-    }
-    let mean = computed_s(scenario);
-    let mut means = known();
-    if remembered(&means).is_none() {
-        if means.len() == REMEMBERED {
-            means.remove(0);
+/// Where slow start has no closed form ([`IsolatedFlow`]), a mean takes a simulation of a flow of every size, which
+/// together last longer than a trace. So environments of one training, with options that are clones of each other,
+/// compute it once.
+#[derive(Clone, Debug, Default)]
+pub struct FlowTimes(Arc<Mutex<Vec<(Scenario, f64)>>>);
+
+impl FlowTimes {
+    /// Returns the mean duration of a flow of `scenario` without competing traffic, seconds. In a network of several
+    /// switches, it is the mean base time of a flow between two leaves.
+    pub(super) fn mean_s(&self, scenario: &Scenario) -> f64 {
+        // The list is consistent even if another thread has panicked: a mean is added in one step. Who asks meanwhile
+        // waits, instead of computing the same.
+        let mut means = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, mean)) = means.iter().find(|(known, _)| known == scenario) {
+            return *mean;
         }
+        let mean = computed_s(scenario);
         means.push((scenario.clone(), mean));
+        mean
     }
-    mean
 }
 
 fn computed_s(scenario: &Scenario) -> f64 {
@@ -55,19 +49,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_remembered_mean_is_that_of_the_scenario_and_no_other() {
-        let presets = ["linux-16x1g", "leafspine-4x4", "ndt-16x1g"];
-        let mut scenarios = presets.map(|name| Scenario::preset(name).unwrap()).to_vec();
-        // More than are remembered: some are forgotten and computed again.
-        for _ in 0..=REMEMBERED {
-            let mut scenario = scenarios[scenarios.len() - 1].clone();
-            scenario.network.propagation_ns += 1;
-            scenarios.push(scenario);
-        }
-        for _ in 0..2 {
+    fn a_remembered_mean_is_that_of_the_scenario_and_clones_share_it() {
+        let scenarios = ["linux-16x1g", "leafspine-4x4", "ndt-16x1g"]
+            .map(|name| Scenario::preset(name).unwrap());
+        let times = FlowTimes::default();
+        for times in [&times, &times.clone()] {
             for scenario in &scenarios {
-                assert_eq!(mean_s(scenario).to_bits(), computed_s(scenario).to_bits());
+                let mean = times.mean_s(scenario);
+                assert_eq!(mean.to_bits(), computed_s(scenario).to_bits());
             }
         }
+        assert_eq!(times.0.lock().unwrap().len(), scenarios.len());
     }
 }

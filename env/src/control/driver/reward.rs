@@ -1,6 +1,6 @@
 //! The reward of an interval, from what the meter counted.
 
-use super::{ControlOptions, alone};
+use super::ControlOptions;
 use crate::control::Objective;
 use crate::control::meter::PortTotals;
 use bufgym_sim::network::{SimError, isolated_port};
@@ -91,7 +91,10 @@ impl RewardScale {
         };
         Ok(RewardScale {
             objective: options.objective,
-            flow_time_s: alone::mean_s(scenario) * mean_ports,
+            flow_time_s: match options.objective.fct > 0.0 {
+                true => options.flow_times.mean_s(scenario) * mean_ports,
+                false => 1.0,
+            },
             slowdowns: mean_ports,
             beta_packets: beta / scenario.full_packet_bytes() as f64,
             beta,

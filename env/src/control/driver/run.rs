@@ -5,7 +5,7 @@ use std::io;
 use super::{ControlEnv, ControlOptions, Reading, StopReason};
 use crate::control::record::{self, RecordError};
 use crate::control::ways::ControlTopology;
-use crate::control::{ALPHAS, cell_centre};
+use crate::control::{ALPHAS, Objective, cell_centre};
 use bufgym_sim::network::{IngressSampling, LeafSpine, Observer, OneSwitch, Outcome, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
@@ -70,7 +70,7 @@ impl Controller for FixedAlpha {
 /// Options of a run under a controller.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// Trigger and reward.
+    /// Trigger and low-level policy. Rewards are not computed.
     pub control: ControlOptions,
     /// Interval of the timeline, if one is to be recorded.
     pub timeline: Option<Duration>,
@@ -179,7 +179,12 @@ fn prepared<T: ControlTopology, O: Observer>(
     options: &RunOptions,
     observer: O,
 ) -> Result<ControlEnv<T, O>, SimError> {
-    let mut env = ControlEnv::observed(scenario, trace, &options.control, observer)?;
+    // Nobody reads rewards.
+    let control = ControlOptions {
+        objective: Objective::NONE,
+        ..options.control.clone()
+    };
+    let mut env = ControlEnv::observed(scenario, trace, &control, observer)?;
     env.measure_waits();
     if let Some(interval) = options.timeline {
         env.record_timeline(interval);
