@@ -186,6 +186,8 @@ pub struct Switch<P> {
     meters: Option<Box<Meters>>,
     devices: Option<Box<DeviceQueues>>,
     path: Path,
+    /// True if the policy is told of packets that are enqueued and that depart.
+    listens: bool,
     buffer: SharedBuffer,
     policy: P,
     counters: SwitchCounters,
@@ -232,6 +234,7 @@ impl<P: Policy> Switch<P> {
             aqm: None,
             meters: None,
             devices,
+            listens: policy.listens(),
             buffer: SharedBuffer::new(settings.capacity, settings.scale, ports, queues_per_port),
             policy,
             counters: SwitchCounters::default(),
@@ -288,7 +291,9 @@ impl<P: Policy> Switch<P> {
         if PATH == EXTRAS {
             self.aqm_on_enqueued(id, packet, now);
         }
-        self.ask(now, |policy, view| policy.on_enqueue(view, packet));
+        if self.listens {
+            self.ask(now, |policy, view| policy.on_enqueue(view, packet));
+        }
         observer.enqueued(self.id, self.view(now), packet);
         let admission = self.serve::<PATH, O>(packets, id, packet, now, observer);
         if PATH == EXTRAS && self.pushes_out() {
@@ -399,7 +404,9 @@ impl<P: Policy> Switch<P> {
             self.release::<PATH>(packets, id, packet, now);
         }
         self.counters.forwarded += 1;
-        self.ask(now, |policy, view| policy.on_departure(view, packet));
+        if self.listens {
+            self.ask(now, |policy, view| policy.on_departure(view, packet));
+        }
         observer.departed(self.id, self.view(now), packet);
         if self.outside_buffer > 1 {
             self.uncount(packets, packet.port, now);

@@ -128,6 +128,12 @@ pub trait Policy {
     /// Decides whether a packet may enter its queue. The view shows the state before the arrival.
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict;
 
+    /// Returns true if [`on_enqueue`](Policy::on_enqueue) or [`on_departure`](Policy::on_departure) does something. The
+    /// switch asks once, when it is created, and calls neither where they do nothing.
+    fn listens(&self) -> bool {
+        true
+    }
+
     /// Notes that the packet was enqueued; the view shows the state after it.
     fn on_enqueue(&mut self, _view: View<'_>, _packet: PacketView) {}
 
@@ -294,6 +300,10 @@ impl Policy for AnyPolicy {
     #[inline]
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
         each_policy!(self, policy => policy.on_arrival(view, packet))
+    }
+
+    fn listens(&self) -> bool {
+        each_policy!(self, policy => policy.listens())
     }
 
     #[inline]

@@ -40,6 +40,10 @@ pub(super) static UNLIMITED: Definition = Definition {
 pub struct CompleteSharing;
 
 impl Policy for CompleteSharing {
+    fn listens(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn on_arrival(&mut self, _view: View<'_>, _packet: PacketView) -> Verdict {
         Verdict::Accept

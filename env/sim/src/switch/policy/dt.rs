@@ -45,6 +45,10 @@ pub struct DynamicThreshold {
 }
 
 impl Policy for DynamicThreshold {
+    fn listens(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
         // Numbers of bytes below 2^53 are exact in f64. So is the product if α is a power of two.
@@ -80,6 +84,10 @@ impl DynamicThresholds {
 }
 
 impl Policy for DynamicThresholds {
+    fn listens(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
         let alpha = self.alphas[packet.queue];

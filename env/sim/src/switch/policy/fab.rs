@@ -122,6 +122,10 @@ impl FlowAwareBuffer {
 }
 
 impl Policy for FlowAwareBuffer {
+    fn listens(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
         self.short = self.count(packet, view.now) < self.config.short_bytes;

@@ -62,6 +62,10 @@ impl Harmonic {
 }
 
 impl Policy for Harmonic {
+    fn listens(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
         let lengths = view.buffer.queues();

@@ -62,6 +62,10 @@ impl MinimumAllocation {
 }
 
 impl Policy for MinimumAllocation {
+    fn listens(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
         let length = view.buffer.queue(packet.queue);

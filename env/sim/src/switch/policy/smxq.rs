@@ -46,6 +46,10 @@ pub struct MaximumQueueLengths {
 }
 
 impl Policy for MaximumQueueLengths {
+    fn listens(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
         if view.buffer.queue(packet.queue) + packet.bytes <= self.longest {

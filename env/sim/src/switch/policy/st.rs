@@ -25,6 +25,10 @@ impl StaticThreshold {
 }
 
 impl Policy for StaticThreshold {
+    fn listens(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn on_arrival(&mut self, view: View<'_>, packet: PacketView) -> Verdict {
         if view.buffer.queue(packet.queue) + packet.bytes <= Self::share(view) {

@@ -2,10 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::{
-    Acked, CongestionControl, Cubic, CubicNs3, Dcqcn, DcqcnReverie, Dctcp, Hpcc, NewReno, Pacer,
-    PowerTcp, PowerTcpRdma, ThetaPowerTcp, Timely, Window,
-};
+use super::{Acked, CongestionControl, NewReno, Pacer, Window};
 use crate::scenario::{TransportKind, transports};
 use crate::transport::Settings;
 use crate::units::Instant;
@@ -44,7 +41,7 @@ macro_rules! congestion {
 
         #[derive(Clone, Debug)]
         pub(crate) enum Stateful {
-            $($kind($control),)+
+            $($kind(super::$control),)+
             Own(Box<dyn OwnControl>),
         }
 
@@ -52,7 +49,7 @@ macro_rules! congestion {
             pub(crate) fn new(settings: &Settings) -> Congestion {
                 Congestion::Stateful(Box::new(match settings.transport {
                     TransportKind::NewReno => return Congestion::NewReno(NewReno),
-                    $(TransportKind::$kind => Stateful::$kind($control::new(settings)),)+
+                    $(TransportKind::$kind => Stateful::$kind(super::$control::new(settings)),)+
                 }))
             }
 
