@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bufgym_agents::{Batch, Pair, Replay, ReplayError, ReplayShape, Rollout};
-use bufgym_util::convert::index;
+use bufgym_util::convert::{index, single};
 use bufgym_util::rng::stream;
 use rand::Rng as _;
 
@@ -16,6 +16,9 @@ const MIN_ROWS: usize = 4;
 /// Batches from which the scales of a learner are measured: from 32 of 128 transitions the scale of returns varies by
 /// some per cent between seeds, from a single one by a third.
 const SCALE_BATCHES: usize = 32;
+
+/// Largest factor between the rewards of two scenarios of a mixture.
+const MAX_SCALE: f64 = 1e3;
 
 /// The replays. In a training with one scenario of one switch there is one.
 #[derive(Clone, Debug)]
@@ -198,12 +201,36 @@ impl Experience {
 
     /// Standard deviation of a worker's returns over `n_step` decisions, as means over ports; the mean over its
     /// switches.
-    pub(crate) fn deviation(&self, worker: usize, n_step: usize) -> f64 {
+    fn deviation(&self, worker: usize, n_step: usize) -> f64 {
         let own = &self.places.of[worker];
         let deviation = |&(replay, stream): &(usize, usize)| {
             self.replays[replay].return_deviation(stream, n_step)
         };
         own.iter().map(deviation).sum::<f64>() / own.len() as f64
+    }
+
+    /// Returns a factor for the rewards of each worker. With them, the returns of all scenarios of a mixture have the
+    /// deviation that they have in the first one. Without a mixture there are none.
+    pub(crate) fn even_factors(&self, config: &TrainConfig) -> Vec<f32> {
+        let (count, workers) = (config.scenarios().len(), config.rollout.workers);
+        if count == 1 {
+            return Vec::new();
+        }
+        let deviation = |scenario: usize| {
+            let own = (scenario..workers).step_by(count);
+            let number = own.len() as f64;
+            let each = own.map(|worker| self.deviation(worker, config.learner.n_step));
+            each.sum::<f64>() / number
+        };
+        let deviations: Vec<f64> = (0..count).map(deviation).collect();
+        let factor = |worker: usize| match [deviations[0], deviations[worker % count]] {
+            [wanted, own] if wanted > 0.0 && own > 0.0 => {
+                single((wanted / own).clamp(1.0 / MAX_SCALE, MAX_SCALE))
+            }
+            // If nothing is lost, nothing varies.
+            _ => 1.0,
+        };
+        (0..workers).map(factor).collect()
     }
 
     /// Multiplies the stored rewards of a worker.

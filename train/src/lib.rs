@@ -46,6 +46,7 @@ mod learner;
 mod limits;
 pub mod linear;
 pub mod mixture;
+mod output;
 pub mod remote;
 mod report;
 mod rollout;
@@ -85,11 +86,12 @@ pub use validation::ValidationResult;
 
 use console::Console;
 use folder::RunFolder;
+use output::Output;
 use rayon::prelude::*;
 use remote::Cluster;
 use simulations::Decider;
 use state::Stored;
-use trainer::{End, Output, Trainer};
+use trainer::{End, Trainer};
 use validation::ValidationSet;
 
 /// The README's examples, which are tested with those of the documentation.

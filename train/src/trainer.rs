@@ -9,26 +9,23 @@
 //! number of threads.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bufgym_agents::Batch;
-use bufgym_models::checkpoint::{MANIFEST_FILE, Manifest, save_actor};
-use bufgym_models::files::current_folder;
+use bufgym_models::checkpoint::{Manifest, save_actor};
 use bufgym_models::{ActorWeights, Device};
-use bufgym_util::convert::{floor_u64, single};
+use bufgym_util::convert::floor_u64;
 use bufgym_util::rng::stream;
 use rand::Rng as _;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::console::Console;
 use crate::experience::Experience;
-use crate::folder::RunFolder;
 use crate::learner::{Learned, Learner, learn_from, learn_from_newest};
+use crate::output::Output;
 use crate::remote::Cluster;
-use crate::report::{Clock, Curves, Learning, Rollouts, RoundReport};
+use crate::report::{Clock, Learning, Rollouts, RoundReport};
 use crate::rollout::Experienced;
 use crate::simulations::Decider;
 use crate::start::{self, StartSearch};
@@ -57,24 +54,12 @@ pub(crate) struct Trainer {
     start: Option<StartSearch>,
 }
 
-/// Destinations of a training's output.
-pub(crate) struct Output {
-    pub(crate) folder: RunFolder,
-    pub(crate) console: Console,
-    pub(crate) curves: Curves,
-    /// The newest state in the folder.
-    stored: Option<PathBuf>,
-}
-
 /// The reason why the loop returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     BudgetSpent,
     Stopped,
 }
-
-/// Largest factor between the rewards of two scenarios of a mixture.
-const MAX_SCALE: f64 = 1e3;
 
 type Validated = Option<Validation>;
 
@@ -471,27 +456,8 @@ impl Trainer {
 
     /// In a mixture, brings the returns of all scenarios to the deviation that they have in the first one.
     fn even_rewards(&mut self) {
-        let count = self.config.scenarios().len();
-        if count == 1 {
-            return;
-        }
-        let n_step = self.config.learner.n_step;
-        let deviation = |scenario: usize| {
-            let own = (scenario..self.config.rollout.workers).step_by(count);
-            let sum: f64 = own
-                .clone()
-                .map(|worker| self.replay.deviation(worker, n_step))
-                .sum();
-            sum / own.len() as f64
-        };
-        let deviations: Vec<f64> = (0..count).map(deviation).collect();
-        for worker in 0..self.config.rollout.workers {
-            let [wanted, own] = [deviations[0], deviations[worker % count]];
-            // If nothing is lost, nothing varies.
-            let factor = match wanted > 0.0 && own > 0.0 {
-                true => single((wanted / own).clamp(1.0 / MAX_SCALE, MAX_SCALE)),
-                false => 1.0,
-            };
+        let factors = self.replay.even_factors(&self.config);
+        for (worker, factor) in factors.into_iter().enumerate() {
             self.replay.scale(worker, factor);
             self.worker_pool.scale(worker, factor);
         }
@@ -712,85 +678,4 @@ fn thread_pool(config: &TrainConfig) -> Result<ThreadPool, TrainError> {
             threads,
             reason: error.to_string(),
         })
-}
-
-/// Lengths of the tables, bytes.
-fn lengths(state: &State) -> (u64, u64) {
-    (state.metrics_bytes, state.perf_bytes)
-}
-
-fn has_manifest(checkpoint: &Path) -> bool {
-    current_folder(checkpoint).join(MANIFEST_FILE).is_file()
-}
-
-impl Output {
-    /// Opens tables and curves of a new training.
-    pub(crate) fn create(folder: RunFolder, console: Console) -> Result<Self, TrainError> {
-        Self::open(folder, console, (0, 0), None)
-    }
-
-    /// Opens tables and curves of a resumed training, and cuts the tables back to the stored state.
-    pub(crate) fn reopen(
-        mut folder: RunFolder,
-        console: Console,
-        state: &State,
-    ) -> Result<Self, TrainError> {
-        let at = Some(state.counters.decisions + 1);
-        folder.watch_checkpoints()?;
-        Self::open(folder, console, lengths(state), at)
-    }
-
-    /// Returns descriptions of missing files that a resumed training needs. Missing rows of the wall-clock table only
-    /// cause a warning, because they can be measured again.
-    pub(crate) fn missing(folder: &RunFolder, console: &Console, state: &State) -> Vec<String> {
-        let (metrics, perf) = Curves::problems(folder.path(), lengths(state));
-        if let Some(problem) = perf {
-            console.warn(&format!("{problem}; rows that are missing stay missing"));
-        }
-        let best = state.best.is_some() && !has_manifest(&folder.best());
-        let best = best.then(|| "checkpoints/best is missing".to_owned());
-        metrics.into_iter().chain(best).collect()
-    }
-
-    /// Returns a description of files that are missing from the folder; empty if there are none.
-    fn lost(&self, has_best: bool) -> String {
-        if !self.folder.is_there() {
-            return "the folder was moved or removed".to_owned();
-        }
-        let mut lost = self.folder.lost();
-        lost.extend(self.curves.lost());
-        let checkpoints = "checkpoints";
-        if !lost.contains(&checkpoints) {
-            let state = self.stored.as_ref();
-            if state.is_some_and(|state| !state.is_dir()) {
-                lost.push("the newest of checkpoints/step-N");
-            }
-            if has_best && !has_manifest(&self.folder.best()) {
-                lost.push("checkpoints/best");
-            }
-        }
-        match lost.as_slice() {
-            [] => String::new(),
-            [one] => format!("{one} was removed, replaced or altered"),
-            more => format!("{} were removed, replaced or altered", more.join(", ")),
-        }
-    }
-
-    fn open(
-        folder: RunFolder,
-        mut console: Console,
-        bytes: (u64, u64),
-        restart_at: Option<u64>,
-    ) -> Result<Self, TrainError> {
-        let path: &Path = folder.path();
-        let log = path.join("train.log");
-        console.log_to(&log).map_err(TrainError::io(&log))?;
-        let curves = Curves::open(path, bytes, restart_at)?;
-        Ok(Self {
-            folder,
-            console,
-            curves,
-            stored: None,
-        })
-    }
 }
