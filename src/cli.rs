@@ -34,6 +34,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use bufgym::train::Backend;
 use bufgym::train::remote::Cluster;
 use bufgym::util::input;
 use clap::{Args, Parser, Subcommand};
@@ -97,6 +98,11 @@ struct Common {
 }
 
 impl Common {
+    /// Returns where simulations run: on the hosts, if there are any.
+    fn backend(&self) -> Backend {
+        Backend::from(self.cluster.clone())
+    }
+
     /// Returns the given seed, or 1.
     fn seed(&self) -> u64 {
         self.seed.unwrap_or(1)

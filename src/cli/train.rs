@@ -105,7 +105,7 @@ pub fn run(args: TrainArgs, common: &Common) -> CliResult {
         stop: stop.flag(),
         quiet: common.quiet,
         device: args.device,
-        cluster: common.cluster.as_ref(),
+        backend: common.backend(),
         tuned_dt,
     };
     let summary = match &args.resume {

@@ -106,8 +106,7 @@ pub fn run(args: TuneArgs, common: &Common) -> CliResult {
             progress.done, progress.budget, progress.best, progress.ratio_to_dt
         ));
     };
-    let tuning =
-        tune::tune(&config, common.cluster.as_ref(), &mut on_progress).map_err(classify)?;
+    let tuning = tune::tune(&config, &common.backend(), &mut on_progress).map_err(classify)?;
     let (file, problem) = match kept.keep(tuning.kept(&config)) {
         Ok(file) => (Some(file), None),
         Err(problem) => (None, Some(problem)),

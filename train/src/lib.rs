@@ -21,19 +21,20 @@
 //! use std::sync::atomic::AtomicBool;
 //!
 //! use bufgym_models::DeviceChoice;
-//! use bufgym_train::{Controls, TrainConfig, train};
+//! use bufgym_train::{Backend, Controls, TrainConfig, train};
 //!
 //! let mut config = TrainConfig::default();
 //! config.out = "runs/first".into();
 //! config.budget.steps = Some(100_000);
 //! let stop = AtomicBool::new(false);
 //! let device = DeviceChoice::Cpu;
-//! let controls = Controls { stop: &stop, quiet: false, device, cluster: None, tuned_dt: |_| None };
+//! let controls = Controls { stop: &stop, quiet: false, device, backend: Backend::default(), tuned_dt: |_| None };
 //! let summary = train(config, &controls)?;
 //! println!("{}", summary.best.map_or(1.0, |best| best.result.value));
 //! # Ok::<(), bufgym_train::TrainError>(())
 //! ```
 
+mod backend;
 mod config;
 mod console;
 mod error;
@@ -64,15 +65,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bufgym_env::control::{ActionSet, LowLevelPolicy, Objective};
-use bufgym_eval::evaluate::{NumberedTrace, evaluate_on};
-use bufgym_eval::{Entrant, EvalConfig, Evaluation, evaluate_traces};
+use bufgym_eval::{Entrant, EvalConfig, Evaluation};
 use bufgym_models::checkpoint::load_actor;
 use bufgym_models::{DeviceChoice, OpenDevice};
 use bufgym_sim::scenario::Scenario;
-use bufgym_sim::traffic::generate;
-use bufgym_util::rng::{Split, trace_seed};
+use bufgym_util::rng::Split;
 use serde::Serialize;
 
+pub use backend::Backend;
 pub use config::{
     Algorithm, Budget, CheckpointConfig, ConfigFile, LearnerConfig, RolloutConfig, Start,
     StartConfig, TrainConfig, UnknownAlgorithm, UnknownStart, ValidationConfig, default_low_level,
@@ -87,8 +87,6 @@ pub use validation::ValidationResult;
 use console::Console;
 use folder::RunFolder;
 use output::Output;
-use rayon::prelude::*;
-use remote::Cluster;
 use simulations::Decider;
 use state::Stored;
 use trainer::{End, Trainer};
@@ -114,7 +112,7 @@ fn baselines(scenario: &Scenario) -> &'static [&'static str] {
 }
 
 /// The controls of a running training.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Controls<'a> {
     /// Set it to end the training after the current round. The state is then stored.
     pub stop: &'a AtomicBool,
@@ -122,8 +120,9 @@ pub struct Controls<'a> {
     pub quiet: bool,
     /// Device of the learner. Workers and validation always compute on the processor.
     pub device: DeviceChoice,
-    /// Hosts that play the rounds and run the simulations instead of this process; the result is the same, bit for bit.
-    pub cluster: Option<&'a Cluster>,
+    /// Where rounds are played and simulations run; the result is the same, bit for bit. In this process a training has
+    /// as many threads as its settings say.
+    pub backend: Backend,
     /// Dynamic Threshold as it was tuned for a scenario, which the table at the end then has too.
     pub tuned_dt: fn(&Scenario) -> Option<Entrant>,
 }
@@ -268,7 +267,7 @@ pub fn resume(
     write_settings(&config, &folder)?;
     let mut output = Output::reopen(folder, console, &stored.state)?;
     tell_device(&output.console, &device, controls);
-    let trainer = Trainer::restore(config, stored, &device.device, controls.cluster)?;
+    let trainer = Trainer::restore(config, stored, &device.device, &controls.backend)?;
     let counters = trainer.counters();
     output.console.say(&format!(
         "resumed after {} decisions, {} updates",
@@ -367,7 +366,7 @@ fn begin(
     let mut output = Output::create(folder, console)?;
     tell_device(&output.console, device, controls);
     output.curves.describe(&config);
-    let trainer = Trainer::new(config, &device.device, controls.cluster)?;
+    let trainer = Trainer::new(config, &device.device, &controls.backend)?;
     // From here on there is a state to resume from, whenever the process is killed.
     trainer.store(&mut output)?;
     run_to_end(trainer, &mut output, controls)
@@ -388,9 +387,7 @@ fn run_to_end(
     output: &mut Output,
     controls: &Controls<'_>,
 ) -> Result<TrainSummary, TrainError> {
-    let validation = trainer
-        .pool()
-        .install(|| validation_set(&trainer, 0..trainer.config().validation.traces))?;
+    let validation = validation_set(&trainer, 0..trainer.config().validation.traces)?;
     let end = trainer.run(output, &validation, controls.stop)?;
     let stopped = || controls.stop.load(Ordering::SeqCst);
     let mut evaluation = None;
@@ -404,7 +401,7 @@ fn run_to_end(
         _ => Status::Interrupted,
     };
     let counters = trainer.counters();
-    if let Some(traffic) = trainer.cluster().map(Cluster::traffic) {
+    if let Some(traffic) = trainer.backend().traffic() {
         output.console.say(&format!("hosts: {traffic}"));
     }
     tracing::info!("{status:?} after {} decisions", counters.decisions);
@@ -426,7 +423,7 @@ fn run_to_end(
 fn validation_set(trainer: &Trainer, traces: Range<u64>) -> Result<ValidationSet, TrainError> {
     let config = trainer.config();
     let source = (Split::Validation, config.validation.seed);
-    ValidationSet::new(config.setting(), source, traces, trainer.cluster())
+    ValidationSet::new(trainer.backend(), config.setting(), source, traces)
 }
 
 /// Compares the best actor with the baselines on validation traces that did not choose it.
@@ -460,20 +457,10 @@ fn final_table(
     entrants.extend((controls.tuned_dt)(&config.scenario));
     let mut eval = EvalConfig::new(config.scenario.clone(), entrants, seed);
     eval.traces = final_traces;
-    let evaluation = trainer.pool().install(|| {
-        let traces: Vec<NumberedTrace> = (used..used + final_traces)
-            .into_par_iter()
-            .map(|index| {
-                let seed = trace_seed(Split::Validation, seed, index);
-                let trace = generate(&config.scenario, seed);
-                NumberedTrace { index, seed, trace }
-            })
-            .collect();
-        match trainer.cluster() {
-            Some(cluster) => evaluate_on(&eval, Split::Validation, &traces, cluster, &|_| ()),
-            None => evaluate_traces(&eval, Split::Validation, &traces, &|_| ()),
-        }
-    })?;
+    let further = used..used + final_traces;
+    let evaluation = trainer
+        .backend()
+        .evaluate(&eval, Split::Validation, further)?;
     Ok(Some(evaluation))
 }
 
@@ -485,10 +472,8 @@ fn tell_by_scenario(
 ) -> Result<(), TrainError> {
     let config = trainer.config();
     let (weights, _) = load_actor(&output.folder.best())?;
-    let found = trainer.pool().install(|| {
-        let further = validation_set(trainer, traces)?;
-        further.by_scenario(Decider::network(weights))
-    })?;
+    let further = validation_set(trainer, traces)?;
+    let found = further.by_scenario(Decider::network(weights))?;
     for (name, found) in config.scenarios().iter().map(|s| &s.name).zip(found) {
         let (value, ratio) = (found.value, found.ratio);
         output.console.say(&format!(

@@ -21,8 +21,8 @@ use bufgym_util::rng::{self, Split};
 use serde::Serialize;
 
 use crate::TrainError;
+use crate::backend::Backend;
 use crate::config::default_low_level;
-use crate::remote::Cluster;
 use crate::simulations::{Decider, Setting};
 use crate::validation::ValidationSet;
 
@@ -165,9 +165,8 @@ pub struct Generation<'a> {
     pub checked: Option<&'a CheckedRule>,
 }
 
-/// Searches the weights on training traces, with the simulations in parallel on the hosts of `cluster`, or
-/// on the current pool without one. `on_generation` is called after every generation. The result depends
-/// neither on the number of threads nor on the hosts.
+/// Searches the weights on training traces, with the simulations on `backend`, which does not change the result.
+/// `on_generation` is called after every generation.
 ///
 /// # Errors
 /// [`TrainError::Setting`] when a number of the configuration is too low,
@@ -175,12 +174,12 @@ pub struct Generation<'a> {
 /// [`TrainError::Remote`] when the hosts fail.
 pub fn tune_linear(
     config: &LinearConfig,
-    cluster: Option<&Cluster>,
+    backend: &Backend,
     on_generation: &mut dyn FnMut(&Generation<'_>),
 ) -> Result<LinearTuning, TrainError> {
     let started = Instant::now();
     config.check()?;
-    let chooser = traces(config, 0..config.traces, cluster)?;
+    let chooser = traces(config, 0..config.traces, backend)?;
     let mut rng = rng::stream(config.seed, "linear search", 0);
     let actions = ActionSet::of(&config.low_level);
     let start = start(actions);
@@ -190,7 +189,7 @@ pub fn tune_linear(
     let mut simulations = 2 * config.traces;
     for number in 1..=config.generations {
         let candidates = search.ask(config.candidates, &mut rng);
-        let costs = costs(config, number, &candidates, cluster)?;
+        let costs = costs(config, number, &candidates, backend)?;
         search.tell(&candidates, &costs);
         simulations += (config.candidates as u64 + 1) * config.generation_traces;
         let due = number.is_multiple_of(CHECK_EVERY) || number == config.generations;
@@ -244,10 +243,10 @@ fn costs(
     config: &LinearConfig,
     number: u64,
     candidates: &[Vec<f64>],
-    cluster: Option<&Cluster>,
+    backend: &Backend,
 ) -> Result<Vec<f64>, TrainError> {
     let first = config.traces + (number - 1) * config.generation_traces;
-    let set = traces(config, first..first + config.generation_traces, cluster)?;
+    let set = traces(config, first..first + config.generation_traces, backend)?;
     let actions = ActionSet::of(&config.low_level);
     let rule = |weights: &Vec<f64>| Decider::linear(LinearRule::from_slice(actions, weights));
     let rules: Vec<Decider> = candidates.iter().map(rule).collect();
@@ -258,14 +257,14 @@ fn costs(
 fn traces(
     config: &LinearConfig,
     indices: Range<u64>,
-    cluster: Option<&Cluster>,
+    backend: &Backend,
 ) -> Result<ValidationSet, TrainError> {
     let setting = Setting {
         scenarios: vec![config.scenario.clone()],
         metric: Metric::of(&config.objective),
         low_level: config.low_level.clone(),
     };
-    ValidationSet::new(setting, (Split::Train, config.seed), indices, cluster)
+    ValidationSet::new(backend, setting, (Split::Train, config.seed), indices)
 }
 
 /// Measures the mean of the distribution.
@@ -328,7 +327,7 @@ mod tests {
         let run = |count| {
             let mut told = Vec::new();
             let found = threads(count).install(|| {
-                tune_linear(&config, None, &mut |generation| {
+                tune_linear(&config, &Backend::default(), &mut |generation| {
                     told.push((generation.number, generation.checked.is_some()));
                 })
             });
@@ -362,14 +361,14 @@ mod tests {
 
     #[test]
     fn it_starts_from_the_same_alpha_everywhere() {
-        let found = tune_linear(&small(1), None, &mut |_| ()).unwrap();
+        let found = tune_linear(&small(1), &Backend::default(), &mut |_| ()).unwrap();
         assert_eq!(ALPHAS[START_ALPHA], 4.0);
         assert_eq!(found.checked[0].weights, LinearRule::constant(&[0.125]));
         let config = LinearConfig {
             low_level: "dt+early".parse().unwrap(),
             ..small(1)
         };
-        let found = tune_linear(&config, None, &mut |_| ()).unwrap();
+        let found = tune_linear(&config, &Backend::default(), &mut |_| ()).unwrap();
         assert_eq!(
             found.checked[0].weights,
             LinearRule::constant(&[0.125, -0.125])
@@ -384,7 +383,7 @@ mod tests {
             objective: "loss".parse().unwrap(),
             ..small(1)
         };
-        let found = tune_linear(&config, None, &mut |_| ()).unwrap();
+        let found = tune_linear(&config, &Backend::default(), &mut |_| ()).unwrap();
         let file = found.file(&config);
         let origin = std::path::Path::new("f");
         assert_eq!(
@@ -405,7 +404,7 @@ mod tests {
         let refused = |change: &dyn Fn(&mut LinearConfig)| {
             let mut config = small(1);
             change(&mut config);
-            tune_linear(&config, None, &mut |_| ())
+            tune_linear(&config, &Backend::default(), &mut |_| ())
                 .unwrap_err()
                 .to_string()
         };

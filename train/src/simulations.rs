@@ -15,6 +15,7 @@ use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::traffic::{Trace, generate};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// The common settings of all simulations of a comparison.
@@ -43,6 +44,14 @@ pub(crate) struct PreparedTrace {
     pub(crate) trace: Trace,
     /// Isolated ports, only if the metric is about ports.
     ports: Option<IsolatedPorts>,
+}
+
+/// Traces of a setting for simulations.
+pub(crate) struct TraceSet {
+    pub(crate) setting: Setting,
+    pub(crate) traces: Vec<TraceRef>,
+    /// The traces themselves; empty where hosts generate them.
+    prepared: Vec<PreparedTrace>,
 }
 
 /// The policy that decides in a simulation.
@@ -114,6 +123,48 @@ impl Setting {
             control,
             ..RunOptions::default()
         }
+    }
+}
+
+impl TraceSet {
+    /// Lists traces, and generates none.
+    pub(crate) fn unprepared(setting: Setting, traces: Vec<TraceRef>) -> Self {
+        let prepared = Vec::new();
+        Self {
+            setting,
+            traces,
+            prepared,
+        }
+    }
+
+    /// Generates the traces in parallel on the current pool.
+    ///
+    /// # Errors
+    /// When a scenario is not valid.
+    pub(crate) fn prepared(setting: Setting, traces: Vec<TraceRef>) -> Result<Self, SimError> {
+        let prepared = traces.par_iter().map(|&at| setting.know(at));
+        let prepared = prepared.collect::<Result<_, SimError>>()?;
+        Ok(Self {
+            prepared,
+            ..Self::unprepared(setting, traces)
+        })
+    }
+
+    /// Runs every decider on every prepared trace, in parallel on the current pool. Measurements are by decider, then
+    /// by trace.
+    ///
+    /// # Errors
+    /// When a decider does not fit its scenario.
+    pub(crate) fn measure(&self, deciders: &[Decider]) -> Result<Vec<Measured>, SimError> {
+        let ready: Vec<RunnablePolicy> = deciders.iter().map(Decider::ready).collect();
+        let count = self.prepared.len();
+        (0..ready.len() * count)
+            .into_par_iter()
+            .map(|number| {
+                let (decider, trace) = (number / count, number % count);
+                self.setting.measure(&ready[decider], &self.prepared[trace])
+            })
+            .collect()
     }
 }
 

@@ -20,10 +20,9 @@ use bufgym_sim::traffic::generate;
 use bufgym_util::convert::index as index_of;
 use bufgym_util::rng::{self, Split, trace_seed};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::remote::Cluster;
+use crate::backend::Backend;
 use crate::simulations::{Decider, RunnablePolicy, Setting, TraceRef};
 use crate::validation::ValidationSet;
 use crate::{TrainConfig, TrainError};
@@ -98,14 +97,14 @@ impl StartSearch {
         &mut self,
         config: &TrainConfig,
         chooser: &ValidationSet,
-        cluster: Option<&Cluster>,
+        backend: &Backend,
     ) -> Result<(), TrainError> {
         let start = &config.start;
         let asked = self.evolution.ask(start.candidates, &mut self.rng);
         let rules = rules(config, asked.iter().map(Vec::as_slice));
         let each = whole(config, config.search().traces);
         let first = whole(config, start.choosing_traces) + self.generations() * each;
-        let costs = traces(config, first..first + each, cluster)?.values(&rules)?;
+        let costs = traces(config, first..first + each, backend)?.values(&rules)?;
         self.evolution.tell(&asked, &costs);
         for (average, mean) in self.average.iter_mut().zip(self.evolution.mean()) {
             *average += AVERAGE_SHARE * (mean - *average);
@@ -297,21 +296,21 @@ fn rules<'a>(config: &TrainConfig, weights: impl Iterator<Item = &'a [f64]>) -> 
 /// The traces that choose between rules.
 pub(crate) fn chooser(
     config: &TrainConfig,
-    cluster: Option<&Cluster>,
+    backend: &Backend,
 ) -> Result<ValidationSet, TrainError> {
     let indices = 0..whole(config, config.start.choosing_traces);
-    traces(config, indices, cluster)
+    traces(config, indices, backend)
 }
 
 /// Training traces of the search with these indices.
 fn traces(
     config: &TrainConfig,
     indices: Range<u64>,
-    cluster: Option<&Cluster>,
+    backend: &Backend,
 ) -> Result<ValidationSet, TrainError> {
     let indices = FIRST_TRACE + indices.start..FIRST_TRACE + indices.end;
     let source = (Split::Train, config.seed);
-    ValidationSet::new(config.setting(), source, indices, cluster)
+    ValidationSet::new(backend, config.setting(), source, indices)
 }
 
 /// Teaches an actor the rule. Returns its weights and the root mean squared difference of their actions.
@@ -320,7 +319,7 @@ pub(crate) fn imitate(
     mut weights: ActorWeights,
     rule: &LinearRule,
     device: &Device,
-    cluster: Option<&Cluster>,
+    backend: &Backend,
 ) -> Result<(ActorWeights, f32), TrainError> {
     let start = &config.start;
     let each = whole(config, start.lesson_traces);
@@ -333,7 +332,7 @@ pub(crate) fn imitate(
             0 => Decider::linear(rule.clone()),
             _ => Decider::network(weights.clone()),
         };
-        let met = dagger_round(config, &student, rule, indices, cluster)?;
+        let met = dagger_round(config, &student, rule, indices, backend)?;
         let outputs = rule.outputs();
         for met in met {
             of_ports(&mut examples, met.ports(), outputs).append(met);
@@ -350,7 +349,7 @@ fn dagger_round(
     student: &Decider,
     teacher: &LinearRule,
     indices: Range<u64>,
-    cluster: Option<&Cluster>,
+    backend: &Backend,
 ) -> Result<Vec<Examples>, TrainError> {
     let setting = config.setting();
     let count = setting.scenarios.len() as u64;
@@ -359,15 +358,7 @@ fn dagger_round(
         seed: trace_seed(Split::Train, config.seed, FIRST_DAGGER_TRACE + index),
     });
     let traces: Vec<TraceRef> = traces.collect();
-    let met = match cluster {
-        Some(cluster) => cluster.teach(&setting, &traces, student, teacher)?,
-        None => {
-            let student = student.ready();
-            let play = |&at: &TraceRef| dagger_round_on(&setting, at, &student, teacher);
-            let met = traces.par_iter().map(play);
-            met.collect::<Result<Vec<_>, SimError>>()?
-        }
-    };
+    let met = backend.teach(&setting, &traces, student, teacher)?;
     Ok(met.into_iter().flatten().collect())
 }
 

@@ -10,7 +10,6 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use bufgym_agents::Batch;
@@ -19,12 +18,11 @@ use bufgym_models::{ActorWeights, Device};
 use bufgym_util::convert::floor_u64;
 use bufgym_util::rng::stream;
 use rand::Rng as _;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use crate::backend::Backend;
 use crate::experience::Experience;
 use crate::learner::{Learned, Learner, learn_from, learn_from_newest};
 use crate::output::Output;
-use crate::remote::Cluster;
 use crate::report::{Clock, Learning, Rollouts, RoundReport};
 use crate::rollout::Experienced;
 use crate::simulations::Decider;
@@ -37,15 +35,13 @@ use crate::{Algorithm, TrainConfig, TrainError};
 /// Everything that changes in a training.
 pub(crate) struct Trainer {
     config: TrainConfig,
-    pool: ThreadPool,
+    backend: Backend,
     device: Device,
-    /// Hosts that simulate instead of the pool.
-    cluster: Option<Cluster>,
     learner: Learner,
     replay: Experience,
     /// The batch of the current update, and that of the next.
     batches: [Batch; 2],
-    worker_pool: WorkerPool,
+    worker_pool: Box<dyn WorkerPool>,
     counters: Counters,
     best: Option<Best>,
     /// True if a search for the rule to start from is still to come.
@@ -68,18 +64,17 @@ impl Trainer {
     pub(crate) fn new(
         config: TrainConfig,
         device: &Device,
-        cluster: Option<&Cluster>,
+        backend: &Backend,
     ) -> Result<Self, TrainError> {
-        let pool = thread_pool(&config)?;
-        let worker_pool = pool.install(|| WorkerPool::begin(&config, cluster))?;
+        let backend = backend.with_threads(config.rollout.threads)?;
+        let worker_pool = backend.begin_workers(&config)?;
         let seed = |label: &str| stream(config.seed, label, 0).next_u64();
         let mut replay = Experience::new(&config);
-        take_rollouts(&mut replay, &worker_pool);
+        take_rollouts(&mut replay, worker_pool.as_ref());
         Ok(Self {
             learner: Learner::new(&config, seed("learner"), device)?,
-            pool,
+            backend,
             device: device.clone(),
-            cluster: cluster.cloned(),
             replay,
             batches: Default::default(),
             worker_pool,
@@ -96,21 +91,20 @@ impl Trainer {
         config: TrainConfig,
         stored: Stored,
         device: &Device,
-        cluster: Option<&Cluster>,
+        backend: &Backend,
     ) -> Result<Self, TrainError> {
-        let pool = thread_pool(&config)?;
+        let backend = backend.with_threads(config.rollout.threads)?;
         let Stored {
             state,
             replay,
             learner,
         } = stored;
         let begins = is_untouched(&state.counters) && config.starts_from_rule();
-        let worker_pool = pool.install(|| WorkerPool::restore(&config, &state.workers, cluster))?;
+        let worker_pool = backend.restore_workers(&config, &state.workers)?;
         Ok(Self {
             config,
-            pool,
+            backend,
             device: device.clone(),
-            cluster: cluster.cloned(),
             learner,
             replay,
             batches: Default::default(),
@@ -149,12 +143,8 @@ impl Trainer {
         self.best
     }
 
-    pub(crate) fn pool(&self) -> &ThreadPool {
-        &self.pool
-    }
-
-    pub(crate) fn cluster(&self) -> Option<&Cluster> {
-        self.cluster.as_ref()
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.backend
     }
 
     /// Runs rounds until the budget is spent or `stop` is set, and stores the last state.
@@ -231,12 +221,11 @@ impl Trainer {
         }
         let clock = Stopwatch::start();
         let before = self.counters.elapsed_s;
-        let (pool, config, cluster) = (&self.pool, &self.config, self.cluster.as_ref());
-        let chooser = pool.install(|| start::chooser(config, cluster))?;
+        let chooser = start::chooser(&self.config, &self.backend)?;
         if self.start.is_none() {
-            self.start = Some(pool.install(|| StartSearch::begin(config, &chooser))?);
+            self.start = Some(StartSearch::begin(&self.config, &chooser)?);
         }
-        let generations = config.search().generations;
+        let generations = self.config.search().generations;
         let mut stored = Stopwatch::start();
         output.console.start_bar(generations, 0);
         while let Some(search) = &mut self.start
@@ -246,9 +235,7 @@ impl Trainer {
             if stop.load(Ordering::SeqCst) {
                 break;
             }
-            let (config, cluster) = (&self.config, self.cluster.as_ref());
-            self.pool
-                .install(|| search.generation(config, &chooser, cluster))?;
+            search.generation(&self.config, &chooser, &self.backend)?;
             let (_, value) = search.best(self.config.actions());
             let generation = search.generations();
             let status = format!("rule to start from · {value:.3} × DT on training traces");
@@ -276,16 +263,15 @@ impl Trainer {
             return Ok(Some(End::Stopped));
         }
         if let Some(search) = &mut self.start {
-            let config = &self.config;
-            self.pool.install(|| search.conclude(config, &chooser))?;
+            search.conclude(&self.config, &chooser)?;
         }
         self.write_rule(output);
         if let Some(search) = self.start.take() {
-            let (config, device, cluster) = (&self.config, &self.device, self.cluster.as_ref());
+            let (config, device, backend) = (&self.config, &self.device, &self.backend);
             let rule = search.best(config.actions()).0;
             let weights = self.learner.averaged_weights();
-            let imitate = || start::imitate(config, weights, &rule, device, cluster);
-            let (weights, difference) = self.pool.install(imitate)?;
+            let imitate = || start::imitate(config, weights, &rule, device, backend);
+            let (weights, difference) = backend.install(imitate)?;
             self.learner.set_weights(&weights);
             output.console.say(&format!(
                 "start: {} simulations of linear rules, the best {:.3} × DT on training traces (rule.json); the \
@@ -316,8 +302,7 @@ impl Trainer {
 
     /// Reports hosts that have joined and hosts that are lost.
     fn tell_hosts(&self, output: &Output) {
-        let notes = self.cluster.as_ref().map(Cluster::notes);
-        for note in notes.into_iter().flatten() {
+        for note in self.backend.notes() {
             output.console.say(&note);
         }
     }
@@ -334,16 +319,18 @@ impl Trainer {
         let round_s = start.elapsed().as_secs_f64();
 
         let learning = Learning::of(&learned);
-        let experienced = self.worker_pool.played().flat_map(|played| &played.rollout);
+        let played = self.worker_pool.played();
         let rollouts = Rollouts::of(
-            self.worker_pool
-                .played()
-                .flat_map(|played| &played.episodes),
-            experienced.flat_map(Experienced::levels),
+            played.iter().flat_map(|played| &played.episodes),
+            played
+                .iter()
+                .flat_map(|played| &played.rollout)
+                .flat_map(Experienced::levels),
             self.config.actions().outputs(),
-            self.worker_pool.played().map(|played| played.spread),
+            played.iter().map(|played| played.spread),
         );
-        let forked: u64 = self.worker_pool.played().map(|played| played.forked).sum();
+        let rollout_s = played.iter().map(|played| played.busy.as_secs_f64()).sum();
+        let forked: u64 = played.iter().map(|played| played.forked).sum();
         let decisions = self.config.decisions_per_round() + forked;
         self.counters = Counters {
             rounds: before.rounds + 1,
@@ -374,14 +361,9 @@ impl Trainer {
             clock: Clock {
                 wall_s: round_s,
                 learner_s: learner_s.as_secs_f64(),
-                rollout_s: self
-                    .worker_pool
-                    .played()
-                    .map(|p| p.busy.as_secs_f64())
-                    .sum(),
+                rollout_s,
                 validation_s: busy,
-                threads: self.pool.current_num_threads()
-                    + self.cluster.as_ref().map_or(0, Cluster::threads),
+                threads: self.backend.threads(),
             },
         };
         output.curves.round(&report, &output.console)?;
@@ -407,8 +389,8 @@ impl Trainer {
         if let Learner::Ppo(ppo) = &mut self.learner {
             // The learner first uses the newest decisions, so the policy that collects next is the newest.
             let start = Instant::now();
-            let (replay, pool) = (&mut self.replay, &self.pool);
-            let learned = pool.install(|| learn_from_newest(replay, ppo));
+            let replay = &mut self.replay;
+            let learned = self.backend.install(|| learn_from_newest(replay, ppo));
             newest = Some((learned, start.elapsed()));
         }
         let actor = self.learner.actor_weights();
@@ -437,14 +419,10 @@ impl Trainer {
                 .then(|| validation.validate(Decider::network(averaged.clone())))
                 .transpose()
         };
-        let ((updates, learner), (collected, validated)) = match self.cluster {
-            None => self
-                .pool
-                .install(|| rayon::join(learn, || rayon::join(collect, validate))),
-            Some(_) => run_concurrently(&self.pool, learn, collect, validate),
-        };
+        let ((updates, learner), collected, validated) =
+            self.backend.run_concurrently(learn, collect, validate);
         collected?;
-        take_rollouts(&mut self.replay, &self.worker_pool);
+        take_rollouts(&mut self.replay, self.worker_pool.as_ref());
         if exploring
             && self.counters.decisions + self.config.decisions_per_round()
                 >= self.config.rollout.learning_starts
@@ -525,8 +503,7 @@ impl Trainer {
     ) -> Result<(), TrainError> {
         let weights = self.learner.averaged_weights();
         let actor = Decider::network(weights.clone());
-        let found = self.pool.install(|| validation.validate(actor))?;
-        let result = found.result;
+        let result = validation.validate(actor)?.result;
         self.judge(&result, &weights, self.counters, output, validation)?;
         let report = RoundReport {
             counters: self.counters,
@@ -616,8 +593,8 @@ impl Trainer {
 }
 
 /// Stores the experience of all workers, in their order.
-fn take_rollouts(replay: &mut Experience, worker_pool: &WorkerPool) {
-    for (index, played) in worker_pool.played().enumerate() {
+fn take_rollouts(replay: &mut Experience, worker_pool: &dyn WorkerPool) {
+    for (index, played) in worker_pool.played().into_iter().enumerate() {
         for experienced in &played.rollout {
             replay.take(index, experienced);
         }
@@ -638,23 +615,6 @@ fn is_untouched(counters: &Counters) -> bool {
     counters.rounds == 0 && counters.start_simulations == 0
 }
 
-/// Runs the learner on the pool, while separate threads wait for messages from hosts.
-fn run_concurrently<L: Send, C: Send, V: Send>(
-    pool: &ThreadPool,
-    learn: impl FnOnce() -> L + Send,
-    collect: impl FnOnce() -> C + Send,
-    validate: impl FnOnce() -> V + Send,
-) -> (L, (C, V)) {
-    let finished = "a panic ends the training";
-    thread::scope(|scope| {
-        let collected = scope.spawn(collect);
-        let validated = scope.spawn(validate);
-        let learned = pool.install(learn);
-        let collected = collected.join().expect(finished);
-        (learned, (collected, validated.join().expect(finished)))
-    })
-}
-
 /// Wall-clock time since a moment.
 struct Stopwatch(Instant);
 
@@ -666,16 +626,4 @@ impl Stopwatch {
     fn seconds(&self) -> f64 {
         self.0.elapsed().as_secs_f64()
     }
-}
-
-fn thread_pool(config: &TrainConfig) -> Result<ThreadPool, TrainError> {
-    let threads = config.rollout.threads;
-    ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .thread_name(|index| format!("bufgym-{index}"))
-        .build()
-        .map_err(|error| TrainError::Threads {
-            threads,
-            reason: error.to_string(),
-        })
 }

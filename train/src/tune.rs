@@ -22,8 +22,8 @@ use bufgym_util::rng::{Split, stream};
 use serde::Serialize;
 
 use crate::TrainError;
+use crate::backend::Backend;
 use crate::config::{Start, TrainConfig, built_in};
-use crate::remote::Cluster;
 use crate::simulations::{Decider, Setting};
 use crate::validation::ValidationSet;
 
@@ -166,9 +166,8 @@ pub struct Progress<'a> {
     pub ratio_to_dt: f64,
 }
 
-/// Searches the parameters, with the simulations in parallel on the hosts of `cluster`, or on the current
-/// pool without one. `on_progress` is called after every generation. The result depends neither on the
-/// number of threads nor on the hosts.
+/// Searches the parameters, with the simulations on `backend`, which does not change the result. `on_progress` is called
+/// after every generation.
 ///
 /// # Errors
 /// [`TrainError::Setting`] when a number of the configuration is too low,
@@ -176,7 +175,7 @@ pub struct Progress<'a> {
 /// [`TrainError::Remote`] when the hosts fail.
 pub fn tune(
     config: &TuneConfig,
-    cluster: Option<&Cluster>,
+    backend: &Backend,
     on_progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Tuning, TrainError> {
     let started = std::time::Instant::now();
@@ -188,7 +187,7 @@ pub fn tune(
     let mut rng = stream(config.seed, "parameter search", 0);
     let mut schedule = TraceSchedule {
         config,
-        cluster,
+        backend,
         next: 0,
         simulations: 0,
     };
@@ -261,7 +260,7 @@ impl TuneConfig {
 /// The traces of a search, one set after the other.
 struct TraceSchedule<'a> {
     config: &'a TuneConfig,
-    cluster: Option<&'a Cluster>,
+    backend: &'a Backend,
     /// The next training trace.
     next: u64,
     simulations: u64,
@@ -280,7 +279,7 @@ impl TraceSchedule<'_> {
             metric: config.metric,
             low_level: LowLevelPolicy::default(),
         };
-        ValidationSet::new(setting, (split, config.seed), indices, self.cluster)
+        ValidationSet::new(self.backend, setting, (split, config.seed), indices)
     }
 
     /// The value of each policy relative to DT on so many fresh training traces.

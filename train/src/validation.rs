@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::slice;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bufgym_eval::metric::{Comparison, Metric, Sample, compare};
@@ -13,12 +12,11 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_util::convert::index as index_of;
 use bufgym_util::rng::{Split, trace_seed};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::TrainError;
-use crate::remote::Cluster;
-use crate::simulations::{Decider, Measured, PreparedTrace, RunnablePolicy, Setting, TraceRef};
+use crate::backend::Backend;
+use crate::simulations::{Decider, Setting, TraceRef, TraceSet};
 
 /// Bootstrap resamples of an interval in the log. Published intervals come from an evaluation.
 const RESAMPLES: usize = 1_000;
@@ -44,19 +42,10 @@ pub struct ValidationResult {
 
 /// Traces of one split, each with DT's (α = 1) result by the metric.
 pub(crate) struct ValidationSet {
-    setting: Arc<Setting>,
-    traces: Vec<TraceRef>,
+    traces: TraceSet,
     /// DT's results, by trace.
     baseline: Vec<Sample>,
-    ground: Ground,
-}
-
-/// The place of the simulations.
-enum Ground {
-    /// On the current pool, on these traces.
-    Local(Vec<PreparedTrace>),
-    /// On the hosts of a cluster.
-    Remote(Cluster),
+    backend: Backend,
 }
 
 /// A validation with its inputs.
@@ -68,16 +57,15 @@ pub(crate) struct Validation {
 }
 
 impl ValidationSet {
-    /// Generates the traces with these indices of a split and runs DT on them, in parallel on the hosts of
-    /// `cluster`, or on the current pool without one. The scenarios take turns.
+    /// Generates the traces with these indices of a split and runs DT on them. The scenarios take turns.
     ///
     /// # Errors
-    /// When a scenario is not valid, or the cluster fails.
+    /// When a scenario is not valid, or the backend fails.
     pub(crate) fn new(
+        backend: &Backend,
         setting: Setting,
         (split, seed): (Split, u64),
         indices: Range<u64>,
-        cluster: Option<&Cluster>,
     ) -> Result<Self, TrainError> {
         let scenarios = &setting.scenarios;
         let valid = scenarios.iter().try_for_each(Scenario::validate);
@@ -87,19 +75,10 @@ impl ValidationSet {
             scenario: index_of(index % count),
             seed: trace_seed(split, seed, index / count),
         });
-        let traces: Vec<TraceRef> = traces.collect();
-        let ground = match cluster {
-            Some(cluster) => Ground::Remote(cluster.clone()),
-            None => {
-                let known = traces.par_iter().map(|&at| setting.know(at));
-                Ground::Local(known.collect::<Result<_, SimError>>()?)
-            }
-        };
         let mut set = Self {
-            setting: Arc::new(setting),
-            traces,
+            traces: backend.prepare(setting, traces.collect())?,
             baseline: Vec::new(),
-            ground,
+            backend: backend.clone(),
         };
         let (mut baseline, _) = set.measure(&[Decider::Rule(PolicySpec::baseline())])?;
         set.baseline = baseline.pop().unwrap_or_default();
@@ -113,16 +92,23 @@ impl ValidationSet {
     pub(crate) fn validate(&self, decider: Decider) -> Result<Validation, TrainError> {
         let (mut samples, busy) = self.measure(&[decider])?;
         let samples = samples.pop().unwrap_or_default();
-        let found = self.compare(&samples, RESAMPLES);
-        let result = ValidationResult {
+        let result = self.result(&self.compare(&samples, RESAMPLES));
+        Ok(Validation { result, busy })
+    }
+
+    fn result(&self, found: &Comparison) -> ValidationResult {
+        ValidationResult {
             value: found.value,
             low: found.ratio.low,
             high: found.ratio.high,
-            won: found.tally.won as f64 / self.traces.len().max(1) as f64,
+            won: found.tally.won as f64 / self.count().max(1) as f64,
             fct_ratio: found.fct_ratio,
             failed: found.failed,
-        };
-        Ok(Validation { result, busy })
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.traces.traces.len()
     }
 
     /// The value of each decider relative to DT, as in [`ValidationResult::value`].
@@ -153,8 +139,8 @@ impl ValidationSet {
     /// The result in the form of a manifest.
     pub(crate) fn for_manifest(&self, result: &ValidationResult) -> checkpoint::Validation {
         checkpoint::Validation {
-            traces: self.traces.len() as u64,
-            metric: self.setting.metric.comparison().to_owned(),
+            traces: self.count() as u64,
+            metric: self.traces.setting.metric.comparison().to_owned(),
             value: result.value,
             low: result.low,
             high: result.high,
@@ -163,33 +149,15 @@ impl ValidationSet {
     }
 
     /// Runs every decider on every trace. Returns samples by decider, then by trace, and the time spent on
-    /// all threads together. The samples depend neither on the number of threads nor on where they come from.
+    /// all threads together.
     fn measure(&self, deciders: &[Decider]) -> Result<(Vec<Vec<Sample>>, Duration), TrainError> {
-        let measured = match &self.ground {
-            Ground::Local(traces) => self.measure_local(traces, deciders)?,
-            Ground::Remote(cluster) => cluster.measure(&self.setting, &self.traces, deciders)?,
-        };
+        let measured = self.backend.measure(&self.traces, deciders)?;
         let busy = measured.iter().map(|measured| measured.busy).sum();
         let samples = measured
-            .chunks(self.traces.len().max(1))
+            .chunks(self.count().max(1))
             .map(|measured| measured.iter().map(|measured| measured.sample).collect())
             .collect();
         Ok((samples, busy))
-    }
-
-    fn measure_local(
-        &self,
-        traces: &[PreparedTrace],
-        deciders: &[Decider],
-    ) -> Result<Vec<Measured>, SimError> {
-        let ready: Vec<RunnablePolicy> = deciders.iter().map(Decider::ready).collect();
-        (0..deciders.len() * traces.len())
-            .into_par_iter()
-            .map(|number| {
-                let (decider, trace) = (number / traces.len(), number % traces.len());
-                self.setting.measure(&ready[decider], &traces[trace])
-            })
-            .collect()
     }
 
     /// Compares one decider with DT in each scenario, in their order.
@@ -199,21 +167,25 @@ impl ValidationSet {
     pub(crate) fn by_scenario(&self, decider: Decider) -> Result<Vec<Comparison>, TrainError> {
         let (samples, _) = self.measure(&[decider])?;
         let of = |number: usize| {
-            let pairs = self.baseline.iter().zip(&samples[0]).zip(&self.traces);
+            let pairs = self
+                .baseline
+                .iter()
+                .zip(&samples[0])
+                .zip(&self.traces.traces);
             let own = pairs.filter(|(_, at)| at.scenario == number);
             let (baseline, samples): (Vec<Sample>, Vec<Sample>) =
                 own.map(|((dt, sample), _)| (*dt, *sample)).unzip();
-            compare(self.setting.metric, &samples, &baseline, RESAMPLES)
+            compare(self.traces.setting.metric, &samples, &baseline, RESAMPLES)
         };
-        Ok((0..self.setting.scenarios.len()).map(of).collect())
+        Ok((0..self.traces.setting.scenarios.len()).map(of).collect())
     }
 
     /// Compares with DT. In a mixture, ratios to DT's mean FCT are averaged as logarithms: one per cent counts the same
     /// in every scenario, however large its possible gain is.
     fn compare(&self, samples: &[Sample], resamples: usize) -> Comparison {
-        let (metric, baseline) = (self.setting.metric, &self.baseline);
+        let (metric, baseline) = (self.traces.setting.metric, &self.baseline);
         let found = compare(metric, samples, baseline, resamples);
-        if self.setting.scenarios.len() == 1 || metric != Metric::MeanFct {
+        if self.traces.setting.scenarios.len() == 1 || metric != Metric::MeanFct {
             return found;
         }
         let pairs = samples.iter().zip(baseline);
@@ -264,7 +236,8 @@ mod tests {
                 metric: Metric::MeanFct,
                 low_level: "dt".parse().unwrap(),
             };
-            let set = ValidationSet::new(setting, (Split::Train, 5), 0..8, None).unwrap();
+            let set =
+                ValidationSet::new(&Backend::default(), setting, (Split::Train, 5), 0..8).unwrap();
             let rule = Decider::linear(LinearRule::constant(&[0.9]));
             let (samples, _) = set.measure(std::slice::from_ref(&rule)).unwrap();
             let pairs = samples[0].iter().zip(&set.baseline);

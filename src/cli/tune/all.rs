@@ -180,7 +180,7 @@ impl Searches<'_> {
             false => None,
         };
         kept.force |= earlier.is_some();
-        let tuning = tune(&config, common.cluster.as_ref(), &mut |progress| {
+        let tuning = tune(&config, &common.backend(), &mut |progress| {
             self.bar.set_position(before + progress.done);
         });
         let (outcome, spent) = match tuning {

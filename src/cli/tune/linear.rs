@@ -72,7 +72,7 @@ pub(super) fn run(args: &LinearArgs, common: &Common) -> CliResult {
         None => default_file(&config)?,
     };
     let output = Output::file(&path, args.force)?;
-    let tuning = tune_linear(&config, common.cluster.as_ref(), &mut |generation| {
+    let tuning = tune_linear(&config, &common.backend(), &mut |generation| {
         common.note(progress(&config, generation));
     })
     .map_err(classify)?;

@@ -8,8 +8,9 @@ use bufgym_models::ActorWeights;
 use super::cluster::unexpected;
 use super::message::{Answer, Origin, Part, Play, Request};
 use super::{Cluster, HostId, RemoteError};
-use crate::TrainConfig;
 use crate::rollout::{RolloutResult, WorkerState};
+use crate::worker_pool::WorkerPool;
+use crate::{TrainConfig, TrainError};
 
 /// All workers of a training, each on some host, with their states as of the last round.
 pub(crate) struct RemoteWorkers {
@@ -32,7 +33,7 @@ struct WorkerSlot {
 
 impl RemoteWorkers {
     /// Creates workers in their first episodes.
-    pub(crate) fn begin(config: &TrainConfig, cluster: &Cluster) -> Result<Self, RemoteError> {
+    pub(crate) fn begin(config: &TrainConfig, cluster: &Cluster) -> Result<Self, TrainError> {
         let states = vec![None; config.rollout.workers];
         let mut workers = Self::new(config, cluster, states);
         workers.collect(0, None)?;
@@ -56,36 +57,6 @@ impl RemoteWorkers {
             round: 0,
             slots: states.into_iter().map(slot).collect(),
         }
-    }
-
-    /// Makes every worker decide so many times with `actor`, or uniformly at random without one. If a host is lost
-    /// meanwhile, its workers play the round again on others.
-    pub(crate) fn collect(
-        &mut self,
-        decisions: u64,
-        actor: Option<&ActorWeights>,
-    ) -> Result<(), RemoteError> {
-        let actor = actor.map(|actor| Box::new(PortableNetwork::from(actor)));
-        let mut due: Vec<usize> = (0..self.slots.len()).collect();
-        while !due.is_empty() {
-            let groups = self.place(&due, &self.cluster.hosts()?);
-            let request = |(&host, workers): (&HostId, &Vec<usize>)| {
-                let play = self.request(host, workers, decisions, actor.clone());
-                (host, Request::Play(play))
-            };
-            let answers = self.cluster.ask(groups.iter().map(request).collect())?;
-            due.clear();
-            for ((host, workers), answer) in groups.into_iter().zip(answers) {
-                match answer {
-                    Some(Answer::RolloutResult(parts)) => self.take(host, &workers, parts)?,
-                    Some(_) => return Err(unexpected("a host")),
-                    None => due.extend(workers),
-                }
-            }
-            due.sort_unstable();
-        }
-        self.round += 1;
-        Ok(())
     }
 
     fn request(
@@ -161,19 +132,45 @@ impl RemoteWorkers {
         }
         placed
     }
+}
 
-    pub(crate) fn played(&self) -> impl Iterator<Item = &RolloutResult> {
-        self.slots.iter().map(|slot| &slot.played)
+impl WorkerPool for RemoteWorkers {
+    /// If a host is lost meanwhile, its workers play the round again on others.
+    fn collect(&mut self, decisions: u64, actor: Option<&ActorWeights>) -> Result<(), TrainError> {
+        let actor = actor.map(|actor| Box::new(PortableNetwork::from(actor)));
+        let mut due: Vec<usize> = (0..self.slots.len()).collect();
+        while !due.is_empty() {
+            let groups = self.place(&due, &self.cluster.hosts()?);
+            let request = |(&host, workers): (&HostId, &Vec<usize>)| {
+                let play = self.request(host, workers, decisions, actor.clone());
+                (host, Request::Play(play))
+            };
+            let answers = self.cluster.ask(groups.iter().map(request).collect())?;
+            due.clear();
+            for ((host, workers), answer) in groups.into_iter().zip(answers) {
+                match answer {
+                    Some(Answer::RolloutResult(parts)) => self.take(host, &workers, parts)?,
+                    Some(_) => return Err(unexpected("a host").into()),
+                    None => due.extend(workers),
+                }
+            }
+            due.sort_unstable();
+        }
+        self.round += 1;
+        Ok(())
     }
 
-    pub(crate) fn states(&self) -> Vec<WorkerState> {
+    fn played(&self) -> Vec<&RolloutResult> {
+        self.slots.iter().map(|slot| &slot.played).collect()
+    }
+
+    fn states(&self) -> Vec<WorkerState> {
         let states = self.slots.iter().map(|slot| slot.state.clone());
         states.map(|state| state.expect("all have begun")).collect()
     }
 
-    /// Multiplies later rewards of a worker by another factor `factor`. The next host of the worker restores it with
-    /// its new state.
-    pub(crate) fn scale(&mut self, worker: usize, factor: f32) {
+    /// The next host of the worker restores it with its new state.
+    fn scale(&mut self, worker: usize, factor: f32) {
         let slot = &mut self.slots[worker];
         slot.home = None;
         if let Some(state) = &mut slot.state {

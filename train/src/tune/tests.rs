@@ -15,7 +15,7 @@ fn config(policy: &str, simulations: u64) -> TuneConfig {
 }
 
 fn found(config: &TuneConfig) -> Tuning {
-    tune(config, None, &mut |_| ()).unwrap()
+    tune(config, &Backend::default(), &mut |_| ()).unwrap()
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn the_search_repeats_itself_on_any_number_of_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let mut told = Vec::new();
         let tuning = pool.unwrap().install(|| {
-            tune(&config, None, &mut |progress| {
+            tune(&config, &Backend::default(), &mut |progress| {
                 told.push((progress.done, progress.best.to_string()));
             })
         });
@@ -87,7 +87,11 @@ fn earlier_results_are_compared_too() {
 
 #[test]
 fn what_does_not_fit_is_refused_and_numbers_too_low_are_named() {
-    let refused = |config: &TuneConfig| tune(config, None, &mut |_| ()).unwrap_err().to_string();
+    let refused = |config: &TuneConfig| {
+        tune(config, &Backend::default(), &mut |_| ())
+            .unwrap_err()
+            .to_string()
+    };
     let unfit = config("dt+red:min_bytes=9,max_bytes=9", 100);
     assert!(refused(&unfit).contains("max_bytes=9"));
     assert!(refused(&config("dt", 99)).starts_with("simulations: 99"));

@@ -19,9 +19,9 @@ use super::{
 
 const BUILD: &str = "this build";
 
-fn on<'a>(cluster: &'a Cluster, stop: &'a AtomicBool) -> Controls<'a> {
+fn on<'a>(cluster: &Cluster, stop: &'a AtomicBool) -> Controls<'a> {
     Controls {
-        cluster: Some(cluster),
+        backend: cluster.clone().into(),
         ..on_this_machine(stop)
     }
 }

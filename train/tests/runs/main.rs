@@ -16,8 +16,8 @@ use bufgym_models::files::sha256;
 use bufgym_models::linear::LinearFile;
 use bufgym_sim::scenario::Scenario;
 use bufgym_train::{
-    Algorithm, Budget, Controls, Expected, ResumeOptions, Start, StartConfig, Status, TrainConfig,
-    TrainError, TrainSummary, resume, train,
+    Algorithm, Backend, Budget, Controls, Expected, ResumeOptions, Start, StartConfig, Status,
+    TrainConfig, TrainError, TrainSummary, resume, train,
 };
 use serde_json::Value;
 
@@ -67,7 +67,7 @@ fn on_this_machine(stop: &AtomicBool) -> Controls<'_> {
         stop,
         quiet: true,
         device: DeviceChoice::Cpu,
-        cluster: None,
+        backend: Backend::default(),
         tuned_dt: |_| Some(Entrant::tuned(TUNED_DT.parse().expect("a policy"))),
     }
 }

@@ -17,10 +17,10 @@ use bufgym_reproduce::ndt::{self, NdtConfig, NdtFigure};
 use bufgym_reproduce::{PapersError, Report, Scale, Work, credence, measurements, write_into};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::ForestModel;
-use bufgym_train::TrainError;
 use bufgym_train::linear::{LinearConfig, LinearTuning, tune_linear};
 use bufgym_train::remote::{Cluster, HostId, InProcess, RemoteError};
 use bufgym_train::tune::{TuneConfig, Tuning, tune};
+use bufgym_train::{Backend, TrainError};
 use bufgym_util::rng::stream;
 
 const BUILD: &str = "this build";
@@ -70,9 +70,9 @@ fn parameters_are_found_as_in_one_process() {
         simulations: 200,
         ..TuneConfig::new(scenario(), "dt+random".parse().unwrap(), 1)
     };
-    let found = |cluster: Option<&Cluster>| {
+    let found = |backend: &Backend| {
         let mut told = Vec::new();
-        let tuning = tune(&config, cluster, &mut |progress| {
+        let tuning = tune(&config, backend, &mut |progress| {
             told.push((progress.done, progress.best.to_string()));
         });
         let tuning = Tuning {
@@ -81,9 +81,15 @@ fn parameters_are_found_as_in_one_process() {
         };
         (tuning, told)
     };
-    let here = found(None);
-    assert_eq!(with_hosts(u64::MAX, |cluster| found(Some(cluster))), here);
-    assert_eq!(with_hosts(3, |cluster| found(Some(cluster))), here);
+    let here = found(&Backend::default());
+    assert_eq!(
+        with_hosts(u64::MAX, |cluster| found(&cluster.clone().into())),
+        here
+    );
+    assert_eq!(
+        with_hosts(3, |cluster| found(&cluster.clone().into())),
+        here
+    );
 }
 
 #[test]
@@ -95,11 +101,14 @@ fn a_linear_rule_is_found_as_in_one_process() {
         generation_traces: 2,
         ..LinearConfig::new(scenario(), 5)
     };
-    let found = |cluster: Option<&Cluster>| LinearTuning {
+    let found = |backend: &Backend| LinearTuning {
         wall_s: 0.0,
-        ..tune_linear(&config, cluster, &mut |_| ()).unwrap()
+        ..tune_linear(&config, backend, &mut |_| ()).unwrap()
     };
-    assert_eq!(with_hosts(2, |cluster| found(Some(cluster))), found(None));
+    assert_eq!(
+        with_hosts(2, |cluster| found(&cluster.clone().into())),
+        found(&Backend::default())
+    );
 }
 
 #[test]
@@ -111,7 +120,7 @@ fn a_policy_that_does_not_fit_is_bad_input_on_hosts_too() {
         5,
     );
     let refused = with_hosts(u64::MAX, |cluster| {
-        tune_linear(&invalid, Some(cluster), &mut |_| ()).unwrap_err()
+        tune_linear(&invalid, &cluster.clone().into(), &mut |_| ()).unwrap_err()
     });
     assert!(matches!(&refused, TrainError::Simulation(_)), "{refused}");
 
@@ -286,7 +295,7 @@ fn without_hosts_a_search_fails_with_the_reason() {
         simulations: 100,
         ..TuneConfig::new(scenario(), "dt".parse().unwrap(), 1)
     };
-    let failed = tune(&config, Some(&cluster), &mut |_| ()).unwrap_err();
+    let failed = tune(&config, &cluster.into(), &mut |_| ()).unwrap_err();
     assert!(
         matches!(failed, TrainError::Remote(RemoteError::Closed(why)) if why == "no node is left")
     );
