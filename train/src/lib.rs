@@ -51,6 +51,7 @@ mod output;
 pub mod remote;
 mod report;
 mod rollout;
+mod rule_search;
 mod simulations;
 mod start;
 mod state;

@@ -1,30 +1,22 @@
-//! The search for the weights of a [`LinearRule`]: CMA-ES ([`Evolution`]) over whole traces.
-//!
-//! With sixteen weights the search needs no gradients and no values of single decisions. It ranks
-//! candidates by their results on whole traces relative to DT. Every generation has new traces, the
-//! same for all its candidates, so that the search cannot overfit to any of them. The result is a
-//! mean of the distribution, which is less noisy than any candidate: now and then the mean is
-//! measured on a fixed set of further training traces, and the best one is kept.
+//! A [search](crate::rule_search) for the weights of a [`LinearRule`](bufgym_models::LinearRule) as a tuning of its own.
 
-use std::ops::Range;
 use std::time::Instant;
 
-use bufgym_agents::Evolution;
 use bufgym_env::control::{ActionSet, LowLevelPolicy, Objective, cell_centre};
 use bufgym_eval::metric::Metric;
 use bufgym_eval::tune;
-use bufgym_models::checkpoint::Validation;
+use bufgym_models::LinearFile;
 use bufgym_models::linear::LINEAR;
-use bufgym_models::{LinearFile, LinearRule};
 use bufgym_sim::scenario::Scenario;
-use bufgym_util::rng::{self, Split};
 use serde::Serialize;
 
 use crate::TrainError;
 use crate::backend::Backend;
 use crate::config::default_low_level;
-use crate::simulations::{Decider, Setting};
-use crate::validation::ValidationSet;
+use crate::rule_search::{RuleSearch, RuleSearchConfig};
+use crate::simulations::Setting;
+
+pub use crate::rule_search::CheckedRule;
 
 /// Default number of generations: some ten minutes on two cores.
 const GENERATIONS: u64 = 25;
@@ -89,6 +81,26 @@ impl LinearConfig {
         }
     }
 
+    fn search(&self) -> RuleSearchConfig {
+        RuleSearchConfig {
+            setting: Setting {
+                scenarios: vec![self.scenario.clone()],
+                metric: Metric::of(&self.objective),
+                low_level: self.low_level.clone(),
+            },
+            seed: self.seed,
+            stream: "linear search",
+            first_trace: 0,
+            choosing_traces: self.traces,
+            generation_traces: self.generation_traces,
+            candidates: self.candidates,
+            step: START_STEP,
+            check_every: CHECK_EVERY,
+            average_share: None,
+            units: Some(UNITS),
+        }
+    }
+
     fn check(&self) -> Result<(), TrainError> {
         let least = [
             ("traces", self.traces, 1),
@@ -104,20 +116,6 @@ impl LinearConfig {
             }),
         }
     }
-}
-
-/// A mean of the distribution, with its result on the traces that choose.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CheckedRule {
-    /// Generations before this mean.
-    pub generation: u64,
-    /// Weights, rounded; in JSON as in the rule's file.
-    #[serde(flatten)]
-    pub weights: LinearRule,
-    /// Comparison with DT (α = 1).
-    pub result: Validation,
-    /// Mean over the traces of the rule's mean FCT over DT's.
-    pub fct_ratio_to_dt: f64,
 }
 
 /// The result of a search.
@@ -179,36 +177,27 @@ pub fn tune_linear(
 ) -> Result<LinearTuning, TrainError> {
     let started = Instant::now();
     config.check()?;
-    let chooser = traces(config, 0..config.traces, backend)?;
-    let mut rng = rng::stream(config.seed, "linear search", 0);
-    let actions = ActionSet::of(&config.low_level);
-    let start = start(actions);
-    let scales = vec![1.0; start.len()];
-    let mut search = Evolution::new(start, &scales, START_STEP);
-    let mut checked = vec![check(&chooser, &search, actions)?];
-    let mut simulations = 2 * config.traces;
+    let starts = vec![start(ActionSet::of(&config.low_level))];
+    let mut search = RuleSearch::begin(config.search(), backend, starts)?;
     for number in 1..=config.generations {
-        let candidates = search.ask(config.candidates, &mut rng);
-        let costs = costs(config, number, &candidates, backend)?;
-        search.tell(&candidates, &costs);
-        simulations += (config.candidates as u64 + 1) * config.generation_traces;
-        let due = number.is_multiple_of(CHECK_EVERY) || number == config.generations;
+        let costs = search.generation()?;
+        let due = search.is_check_due() || number == config.generations;
         if due {
-            checked.push(check(&chooser, &search, actions)?);
-            simulations += config.traces;
+            search.check()?;
         }
         on_generation(&Generation {
             number,
             best: costs.iter().copied().fold(f64::INFINITY, f64::min),
             mean: costs.iter().sum::<f64>() / costs.len() as f64,
             step: search.step(),
-            checked: checked.last().filter(|_| due),
+            checked: search.checked().last().filter(|_| due),
         });
     }
+    let checked = search.checked().to_vec();
     Ok(LinearTuning {
         best: best(&checked).clone(),
         checked,
-        simulations,
+        simulations: search.simulations(),
         wall_s: started.elapsed().as_secs_f64(),
     })
 }
@@ -237,60 +226,10 @@ fn best(checked: &[CheckedRule]) -> &CheckedRule {
     })
 }
 
-/// The cost of each candidate of a generation on the generation's own traces. These follow the
-/// traces that choose between the means and those of earlier generations.
-fn costs(
-    config: &LinearConfig,
-    number: u64,
-    candidates: &[Vec<f64>],
-    backend: &Backend,
-) -> Result<Vec<f64>, TrainError> {
-    let first = config.traces + (number - 1) * config.generation_traces;
-    let set = traces(config, first..first + config.generation_traces, backend)?;
-    let actions = ActionSet::of(&config.low_level);
-    let rule = |weights: &Vec<f64>| Decider::linear(LinearRule::from_slice(actions, weights));
-    let rules: Vec<Decider> = candidates.iter().map(rule).collect();
-    set.values(&rules)
-}
-
-/// Training traces with these indices.
-fn traces(
-    config: &LinearConfig,
-    indices: Range<u64>,
-    backend: &Backend,
-) -> Result<ValidationSet, TrainError> {
-    let setting = Setting {
-        scenarios: vec![config.scenario.clone()],
-        metric: Metric::of(&config.objective),
-        low_level: config.low_level.clone(),
-    };
-    ValidationSet::new(backend, setting, (Split::Train, config.seed), indices)
-}
-
-/// Measures the mean of the distribution.
-fn check(
-    traces: &ValidationSet,
-    search: &Evolution,
-    actions: ActionSet,
-) -> Result<CheckedRule, TrainError> {
-    let mean = search.mean().iter();
-    let rounded: Vec<f64> = mean
-        .map(|weight| (weight * UNITS).round() / UNITS)
-        .collect();
-    let weights = LinearRule::from_slice(actions, &rounded);
-    let rule = Decider::linear(weights.clone());
-    let result = traces.validate(rule)?.result;
-    Ok(CheckedRule {
-        generation: search.generations(),
-        result: traces.for_manifest(&result),
-        fct_ratio_to_dt: result.fct_ratio,
-        weights,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use bufgym_env::control::ALPHAS;
+    use bufgym_models::LinearRule;
 
     use super::*;
 

@@ -1,17 +1,13 @@
 //! The start of a training: a linear rule that the network imitates.
 //!
-//! A training begins with a short search over whole traces for the weights of a [`LinearRule`] (CMA-ES). The search
-//! ranks rules by their results on whole traces. So it finds behaviour whose value no single decision shows, such as
-//! giving room to a port only after it has lost packets. Then the actor learns to imitate the rule, at first in the
-//! states that the rule meets, then in those that the actor meets itself (DAgger: Ross, Gordon and Bagnell 2011). From
-//! there on the learner continues with soft actor-critic.
-//!
-//! The search can be stored between any two generations.
+//! A training begins with a short [search](crate::rule_search) for a linear rule. Then the actor learns to imitate the
+//! rule, at first in the states that the rule meets, then in those that the actor meets itself (DAgger: Ross, Gordon and
+//! Bagnell 2011). From there on the learner continues with soft actor-critic.
 
 use std::ops::Range;
 
+use bufgym_agents::Examples;
 use bufgym_agents::imitation::imitate as teach;
-use bufgym_agents::{Evolution, Examples};
 use bufgym_env::control::{ActionSet, Controller, cell_centre, run_controlled};
 use bufgym_models::linear::{LINEAR, LinearFile};
 use bufgym_models::{ActorWeights, Device, LinearRule};
@@ -19,12 +15,10 @@ use bufgym_sim::network::SimError;
 use bufgym_sim::traffic::generate;
 use bufgym_util::convert::index as index_of;
 use bufgym_util::rng::{self, Split, trace_seed};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use serde::{Deserialize, Serialize};
 
 use crate::backend::Backend;
+use crate::rule_search::{RuleSearch, RuleSearchConfig, SearchState};
 use crate::simulations::{Decider, RunnablePolicy, Setting, TraceRef};
-use crate::validation::ValidationSet;
 use crate::{TrainConfig, TrainError};
 
 /// Share with which the mean of a generation enters its moving average. Costs are largely noise, and the mean follows
@@ -47,153 +41,49 @@ const DROPS_RECENT: usize = 13;
 const ARRIVALS_BEFORE: usize = 14;
 const ACTIONS_MEAN: usize = 15;
 
-/// A search that is not finished.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StartSearch {
-    evolution: Evolution,
-    /// Moving average of the distribution's mean.
-    average: Vec<f64>,
-    rng: Xoshiro256PlusPlus,
-    best: Measured,
-    simulations: u64,
+/// Measures the rules that the search of a training may begin from, and begins from the best.
+pub(crate) fn begin(config: &TrainConfig, backend: &Backend) -> Result<RuleSearch, TrainError> {
+    RuleSearch::begin(search_config(config), backend, starts(config))
 }
 
-/// A rule with its result on the traces that choose.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Measured {
-    generation: u64,
-    weights: Vec<f64>,
-    /// Same as [`ValidationResult::value`](crate::ValidationResult::value).
-    value: f64,
+/// Continues the stored search of a training.
+pub(crate) fn resume(
+    config: &TrainConfig,
+    backend: &Backend,
+    state: SearchState,
+) -> Result<RuleSearch, TrainError> {
+    RuleSearch::resume(search_config(config), backend, state)
 }
 
-impl StartSearch {
-    /// Measures the rules that a search may begin from, and begins from the best.
-    pub(crate) fn begin(config: &TrainConfig, chooser: &ValidationSet) -> Result<Self, TrainError> {
-        let starts = starts(config);
-        let rules = rules(config, starts.iter().map(Vec::as_slice));
-        let values = chooser.values(&rules)?;
-        let measured = starts.into_iter().zip(values);
-        let best = measured.map(|(weights, value)| Measured {
-            generation: 0,
-            weights,
-            value,
-        });
-        let best = best.reduce(Measured::better).expect("there are starts");
-        let scales = vec![1.0; best.weights.len()];
-        Ok(Self {
-            average: best.weights.clone(),
-            evolution: Evolution::new(best.weights.clone(), &scales, config.search().step),
-            rng: rng::stream(config.seed, "start", 0),
-            simulations: (rules.len() as u64 + 1) * whole(config, config.start.choosing_traces),
-            best,
-        })
-    }
-
-    /// Runs one generation on traces of its own.
-    pub(crate) fn generation(
-        &mut self,
-        config: &TrainConfig,
-        chooser: &ValidationSet,
-        backend: &Backend,
-    ) -> Result<(), TrainError> {
-        let start = &config.start;
-        let asked = self.evolution.ask(start.candidates, &mut self.rng);
-        let rules = rules(config, asked.iter().map(Vec::as_slice));
-        let each = whole(config, config.search().traces);
-        let first = whole(config, start.choosing_traces) + self.generations() * each;
-        let costs = traces(config, first..first + each, backend)?.values(&rules)?;
-        self.evolution.tell(&asked, &costs);
-        for (average, mean) in self.average.iter_mut().zip(self.evolution.mean()) {
-            *average += AVERAGE_SHARE * (mean - *average);
-        }
-        self.simulations += (rules.len() as u64 + 1) * each;
-        match self.is_measured() {
-            true => self.measure(config, chooser),
-            false => Ok(()),
-        }
-    }
-
-    /// Returns true if the mean of the last generation has been measured.
-    pub(crate) fn is_measured(&self) -> bool {
-        self.generations().is_multiple_of(CHECK_EVERY)
-    }
-
-    /// Measures the mean of the distribution and its average, if that has not been done.
-    pub(crate) fn conclude(
-        &mut self,
-        config: &TrainConfig,
-        chooser: &ValidationSet,
-    ) -> Result<(), TrainError> {
-        match self.is_measured() {
-            true => Ok(()),
-            false => self.measure(config, chooser),
-        }
-    }
-
-    fn measure(&mut self, config: &TrainConfig, chooser: &ValidationSet) -> Result<(), TrainError> {
-        let measured = [self.evolution.mean(), &self.average];
-        let values = chooser.values(&rules(config, measured.into_iter()))?;
-        self.simulations += measured.len() as u64 * whole(config, config.start.choosing_traces);
-        for (weights, value) in measured.into_iter().zip(values) {
-            let found = Measured {
-                generation: self.generations(),
-                weights: weights.to_vec(),
-                value,
-            };
-            self.best = self.best.clone().better(found);
-        }
-        Ok(())
-    }
-
-    pub(crate) fn generations(&self) -> u64 {
-        self.evolution.generations()
-    }
-
-    /// Simulations so far, those of DT included.
-    pub(crate) fn simulations(&self) -> u64 {
-        self.simulations
-    }
-
-    /// Returns true if its rules have as many weights as those of this program; those of earlier programs may not.
-    pub(crate) fn fits(&self, actions: ActionSet) -> bool {
-        let weights = actions.outputs() * LINEAR;
-        [&self.best.weights[..], &self.average, self.evolution.mean()]
-            .iter()
-            .all(|list| list.len() == weights)
-    }
-
-    /// The best rule that was measured, and its metric relative to DT's.
-    pub(crate) fn best(&self, actions: ActionSet) -> (LinearRule, f64) {
-        let rule = LinearRule::from_slice(actions, &self.best.weights);
-        (rule, self.best.value)
+fn search_config(config: &TrainConfig) -> RuleSearchConfig {
+    let search = config.search();
+    RuleSearchConfig {
+        setting: config.setting(),
+        seed: config.seed,
+        stream: "start",
+        first_trace: FIRST_TRACE,
+        choosing_traces: whole(config, config.start.choosing_traces),
+        generation_traces: whole(config, search.traces),
+        candidates: config.start.candidates,
+        step: search.step,
+        check_every: CHECK_EVERY,
+        average_share: Some(AVERAGE_SHARE),
+        units: None,
     }
 }
 
 /// The best rule of a search as a file: the policy `linear:FILE`.
-pub(crate) fn rule_file(config: &TrainConfig, search: &StartSearch) -> LinearFile {
+pub(crate) fn rule_file(config: &TrainConfig, search: &RuleSearch) -> LinearFile {
     LinearFile {
         bufgym_version: env!("CARGO_PKG_VERSION").to_owned(),
         low_level: config.low_level.clone(),
-        rule: search.best(config.actions()).0,
+        rule: search.best(),
         scenario: config.scenario_name().to_owned(),
         scenario_toml: config.scenario.to_toml(),
         objective: config.objective.to_string(),
         seed: config.seed,
-        generations: search.best.generation,
+        generations: search.best_generation(),
         training: None,
-    }
-}
-
-impl Measured {
-    /// Returns the measurement with the lower value; of equals `self`.
-    fn better(self, other: Self) -> Self {
-        match other.value < self.value {
-            true => other,
-            false => self,
-        }
     }
 }
 
@@ -285,32 +175,6 @@ pub(crate) fn generation_simulations(config: &TrainConfig) -> u64 {
 /// Rounds a number of traces up so that every scenario has its turn equally often.
 fn whole(config: &TrainConfig, traces: u64) -> u64 {
     traces.next_multiple_of(config.scenarios().len() as u64)
-}
-
-/// The rules with these weights.
-fn rules<'a>(config: &TrainConfig, weights: impl Iterator<Item = &'a [f64]>) -> Vec<Decider> {
-    let rule = |weights| Decider::linear(LinearRule::from_slice(config.actions(), weights));
-    weights.map(rule).collect()
-}
-
-/// The traces that choose between rules.
-pub(crate) fn chooser(
-    config: &TrainConfig,
-    backend: &Backend,
-) -> Result<ValidationSet, TrainError> {
-    let indices = 0..whole(config, config.start.choosing_traces);
-    traces(config, indices, backend)
-}
-
-/// Training traces of the search with these indices.
-fn traces(
-    config: &TrainConfig,
-    indices: Range<u64>,
-    backend: &Backend,
-) -> Result<ValidationSet, TrainError> {
-    let indices = FIRST_TRACE + indices.start..FIRST_TRACE + indices.end;
-    let source = (Split::Train, config.seed);
-    ValidationSet::new(backend, config.setting(), source, indices)
 }
 
 /// Teaches an actor the rule. Returns its weights and the root mean squared difference of their actions.

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::experience::Experience;
 use crate::learner::Learner;
 use crate::rollout::WorkerState;
-use crate::start::StartSearch;
+use crate::rule_search::SearchState;
 use crate::validation::ValidationResult;
 use crate::{TrainConfig, TrainError};
 
@@ -47,7 +47,7 @@ pub(crate) struct State {
     pub(crate) best: Option<Best>,
     /// The search that the training starts with, until it is finished.
     #[serde(default)]
-    pub(crate) start: Option<StartSearch>,
+    pub(crate) start: Option<SearchState>,
     /// Lengths of the tables in bytes. A resume cuts off everything after them.
     pub(crate) metrics_bytes: u64,
     pub(crate) perf_bytes: u64,

@@ -25,8 +25,9 @@ use crate::learner::{Learned, Learner, learn_from, learn_from_newest};
 use crate::output::Output;
 use crate::report::{Clock, Learning, Rollouts, RoundReport};
 use crate::rollout::Experienced;
+use crate::rule_search::RuleSearch;
 use crate::simulations::Decider;
-use crate::start::{self, StartSearch};
+use crate::start;
 use crate::state::{Best, Counters, State, Stored};
 use crate::validation::{Validation, ValidationResult, ValidationSet};
 use crate::worker_pool::WorkerPool;
@@ -47,7 +48,7 @@ pub(crate) struct Trainer {
     /// True if a search for the rule to start from is still to come.
     must_start: bool,
     /// The search for the rule to start from, once it has begun.
-    start: Option<StartSearch>,
+    start: Option<RuleSearch>,
 }
 
 /// The reason why the loop returned.
@@ -100,6 +101,10 @@ impl Trainer {
             learner,
         } = stored;
         let begins = is_untouched(&state.counters) && config.starts_from_rule();
+        let start = state
+            .start
+            .map(|state| start::resume(&config, &backend, state));
+        let start = start.transpose()?;
         let worker_pool = backend.restore_workers(&config, &state.workers)?;
         Ok(Self {
             config,
@@ -109,8 +114,8 @@ impl Trainer {
             replay,
             batches: Default::default(),
             worker_pool,
-            must_start: state.start.is_some() || begins,
-            start: state.start,
+            must_start: start.is_some() || begins,
+            start,
             counters: state.counters,
             best: state.best,
         })
@@ -127,7 +132,7 @@ impl Trainer {
     /// Returns the simulations so far, as in [`TrainConfig::simulations`].
     pub(crate) fn simulations(&self) -> u64 {
         let counters = &self.counters;
-        let searched = self.start.as_ref().map(StartSearch::simulations);
+        let searched = self.start.as_ref().map(RuleSearch::simulations);
         // A fork is a part of a simulation.
         let of_forks = match counters.episode_decisions {
             0 => 0,
@@ -221,9 +226,8 @@ impl Trainer {
         }
         let clock = Stopwatch::start();
         let before = self.counters.elapsed_s;
-        let chooser = start::chooser(&self.config, &self.backend)?;
         if self.start.is_none() {
-            self.start = Some(StartSearch::begin(&self.config, &chooser)?);
+            self.start = Some(start::begin(&self.config, &self.backend)?);
         }
         let generations = self.config.search().generations;
         let mut stored = Stopwatch::start();
@@ -235,12 +239,15 @@ impl Trainer {
             if stop.load(Ordering::SeqCst) {
                 break;
             }
-            search.generation(&self.config, &chooser, &self.backend)?;
-            let (_, value) = search.best(self.config.actions());
+            search.generation()?;
+            if search.is_check_due() {
+                search.check()?;
+            }
+            let value = search.best_value();
             let generation = search.generations();
             let status = format!("rule to start from · {value:.3} × DT on training traces");
             output.console.advance(generation, status);
-            if search.is_measured() {
+            if search.is_check_due() {
                 let simulations = search.simulations();
                 output.curves.start(generation, simulations, value);
                 output.console.say(&format!(
@@ -262,13 +269,15 @@ impl Trainer {
             self.store(output)?;
             return Ok(Some(End::Stopped));
         }
-        if let Some(search) = &mut self.start {
-            search.conclude(&self.config, &chooser)?;
+        if let Some(search) = &mut self.start
+            && !search.is_check_due()
+        {
+            search.check()?;
         }
         self.write_rule(output);
         if let Some(search) = self.start.take() {
             let (config, device, backend) = (&self.config, &self.device, &self.backend);
-            let rule = search.best(config.actions()).0;
+            let rule = search.best();
             let weights = self.learner.averaged_weights();
             let imitate = || start::imitate(config, weights, &rule, device, backend);
             let (weights, difference) = backend.install(imitate)?;
@@ -277,7 +286,7 @@ impl Trainer {
                 "start: {} simulations of linear rules, the best {:.3} × DT on training traces (rule.json); the \
                  network acts as it does but for {difference:.3} of a range of 2",
                 search.simulations(),
-                search.best(config.actions()).1
+                search.best_value()
             ));
             self.counters.start_simulations =
                 search.simulations() + start::dagger_simulations(config);
@@ -521,7 +530,7 @@ impl Trainer {
         let mut state = State::new(self.config.to_toml());
         state.counters = self.counters;
         state.best = self.best;
-        state.start = self.start.clone();
+        state.start = self.start.as_ref().map(|search| search.state().clone());
         (state.metrics_bytes, state.perf_bytes) = output.curves.sync()?;
         state.workers = self.worker_pool.states();
         // A missing folder is not created again.

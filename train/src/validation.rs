@@ -96,6 +96,18 @@ impl ValidationSet {
         Ok(Validation { result, busy })
     }
 
+    /// Returns the results of several deciders, each as of [`validate`](ValidationSet::validate).
+    ///
+    /// # Errors
+    /// When the low-level policy does not fit the scenario.
+    pub(crate) fn results(
+        &self,
+        deciders: &[Decider],
+    ) -> Result<Vec<ValidationResult>, TrainError> {
+        let found = self.comparisons(deciders, RESAMPLES)?;
+        Ok(found.iter().map(|found| self.result(found)).collect())
+    }
+
     fn result(&self, found: &Comparison) -> ValidationResult {
         ValidationResult {
             value: found.value,
