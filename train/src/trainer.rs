@@ -1,14 +1,16 @@
 //! The training loop.
 //!
-//! A training is a sequence of rounds. In a round three things run in parallel, all from the state
-//! at its beginning: the learner makes its updates from the replay, the workers collect transitions
-//! with the actor (so the policy lags by exactly one round), and, where a validation is due, the
-//! actor's moving average is validated. An algorithm that learns from its newest decisions alone does so before the
-//! workers collect the next ones, on all threads. Then the transitions enter the replay in the order of the
-//! workers. Nothing depends on which part was faster, so a run is the same, bit for bit, for any
-//! number of threads.
+//! A training is a sequence of [steps](Phase): at first generations of a search, if it starts from a rule, then rounds.
+//! After every step the same is looked after: stops, messages of hosts, the run folder, checkpoints, progress.
+//!
+//! In a round three things run in parallel, all from the state at its beginning: the learner makes its updates from the
+//! replay, the workers collect transitions with the actor (so the policy lags by exactly one round), and, where a
+//! validation is due, the actor's moving average is validated. An algorithm that learns from its newest decisions alone
+//! does so before the workers collect the next ones, on all threads. Then the transitions enter the replay in the order
+//! of the workers. Nothing depends on which part was faster, so a run is the same, bit for bit, for any number of threads.
 
 use std::io;
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -45,10 +47,19 @@ pub(crate) struct Trainer {
     worker_pool: Box<dyn WorkerPool>,
     counters: Counters,
     best: Option<Best>,
-    /// True if a search for the rule to start from is still to come.
-    must_start: bool,
-    /// The search for the rule to start from, once it has begun.
-    start: Option<RuleSearch>,
+    phase: Phase,
+}
+
+/// The phases of a training, in their order. Those before the last one are only of trainings that start from a rule.
+enum Phase {
+    /// The rules that the search may begin from are measured.
+    Begin,
+    /// The linear rule to start from is searched. A step is a generation.
+    Search(Box<RuleSearch>),
+    /// The actor learns to imitate the rule that was found. This is one step.
+    Imitate(Box<RuleSearch>),
+    /// The actor learns by itself. A step is a round.
+    Learn,
 }
 
 /// The reason why the loop returned.
@@ -61,7 +72,7 @@ pub(crate) enum End {
 type Validated = Option<Validation>;
 
 impl Trainer {
-    /// Creates the state before the first round.
+    /// Creates the state before the first step.
     pub(crate) fn new(
         config: TrainConfig,
         device: &Device,
@@ -81,8 +92,10 @@ impl Trainer {
             worker_pool,
             counters: Counters::default(),
             best: None,
-            must_start: config.starts_from_rule(),
-            start: None,
+            phase: match config.starts_from_rule() {
+                true => Phase::Begin,
+                false => Phase::Learn,
+            },
             config,
         })
     }
@@ -100,24 +113,25 @@ impl Trainer {
             replay,
             learner,
         } = stored;
-        let begins = is_untouched(&state.counters) && config.starts_from_rule();
-        let start = state
-            .start
-            .map(|state| start::resume(&config, &backend, state));
-        let start = start.transpose()?;
-        let worker_pool = backend.restore_workers(&config, &state.workers)?;
+        let phase = match state.start {
+            Some(search) => {
+                let search = start::resume(&config, &backend, search)?;
+                Phase::after(Box::new(search), &config, state.counters.elapsed_s)
+            }
+            None if is_untouched(&state.counters) && config.starts_from_rule() => Phase::Begin,
+            None => Phase::Learn,
+        };
         Ok(Self {
+            worker_pool: backend.restore_workers(&config, &state.workers)?,
             config,
             backend,
             device: device.clone(),
             learner,
             replay,
             batches: Default::default(),
-            worker_pool,
-            must_start: start.is_some() || begins,
-            start,
             counters: state.counters,
             best: state.best,
+            phase,
         })
     }
 
@@ -132,7 +146,7 @@ impl Trainer {
     /// Returns the simulations so far, as in [`TrainConfig::simulations`].
     pub(crate) fn simulations(&self) -> u64 {
         let counters = &self.counters;
-        let searched = self.start.as_ref().map(RuleSearch::simulations);
+        let searched = self.phase.search().map(RuleSearch::simulations);
         // A fork is a part of a simulation.
         let of_forks = match counters.episode_decisions {
             0 => 0,
@@ -152,31 +166,36 @@ impl Trainer {
         &self.backend
     }
 
-    /// Runs rounds until the budget is spent or `stop` is set, and stores the last state.
+    /// Runs steps until the budget is spent or `stop` is set, and stores the last state. The rules that a search may
+    /// begin from are measured in any case.
     pub(crate) fn run(
         &mut self,
         output: &mut Output,
         validation: &ValidationSet,
         stop: &AtomicBool,
     ) -> Result<End, TrainError> {
-        if let Some(end) = self.find_start(output, stop)? {
-            return Ok(end);
-        }
         let mut stored = Stopwatch::start();
-        let (length, position) = self.progress();
-        output.console.start_bar(length, position);
+        self.start_bar(output);
         let end = loop {
             if self.budget_spent() {
                 break End::BudgetSpent;
             }
-            if stop.load(Ordering::SeqCst) {
+            if stop.load(Ordering::SeqCst) && !matches!(self.phase, Phase::Begin) {
                 break End::Stopped;
             }
-            let report = self.round(output, validation)?;
-            self.tell_hosts(output);
+            let learned = self.learns();
+            let status = self.step(output, validation)?;
+            for note in self.backend.notes() {
+                output.console.say(&note);
+            }
             self.check(output)?;
-            output.console.advance(self.progress().1, report.status());
-            if self.is_checkpoint_due(&stored) && !self.budget_spent() {
+            output.console.advance(self.progress().1, status);
+            let begins = self.learns() && !learned;
+            if begins {
+                output.console.stop_bar();
+                self.start_bar(output);
+            }
+            if (begins || self.is_checkpoint_due(&stored)) && !self.budget_spent() {
                 self.store_or_warn(output);
                 stored = Stopwatch::start();
             }
@@ -187,132 +206,87 @@ impl Trainer {
         Ok(end)
     }
 
-    /// Reports files of the run folder that are missing or that this training has not written. The state is stored if
-    /// that is still possible.
-    pub(crate) fn check(&self, output: &mut Output) -> Result<(), TrainError> {
-        let lost = output.lost(self.best.is_some());
-        if lost.is_empty() {
-            return Ok(());
-        }
-        output.console.stop_bar();
-        let path = output.folder.path().to_owned();
-        let decisions = self.counters.decisions;
-        let left = if !output.folder.is_there() {
-            "where it was moved, its last checkpoint is there to resume from; where it was removed, \
-             all its results are lost"
-                .to_owned()
-        } else {
-            match self.store(output) {
-                Ok(()) => format!(
-                    "the state after {decisions} decisions is stored; --resume {} --force continues \
-                     from it",
-                    path.display()
-                ),
-                Err(error) => format!("the state cannot be stored: {error}"),
-            }
-        };
-        Err(TrainError::FolderChanged { path, lost, left })
-    }
-
-    /// Searches the rule to start from, and trains the actor to imitate it. Returns the reason why the training ends,
-    /// if it was stopped.
-    fn find_start(
+    /// Makes one step of the current phase. Returns a short text next to the progress bar.
+    fn step(
         &mut self,
         output: &mut Output,
-        stop: &AtomicBool,
-    ) -> Result<Option<End>, TrainError> {
-        if !self.must_start {
-            return Ok(None);
-        }
+        validation: &ValidationSet,
+    ) -> Result<String, TrainError> {
         let clock = Stopwatch::start();
-        let before = self.counters.elapsed_s;
-        if self.start.is_none() {
-            self.start = Some(start::begin(&self.config, &self.backend)?);
-        }
-        let generations = self.config.search().generations;
-        let mut stored = Stopwatch::start();
-        output.console.start_bar(generations, 0);
-        while let Some(search) = &mut self.start
-            && search.generations() < generations
-            && !spent(&self.config, before + clock.seconds())
-        {
-            if stop.load(Ordering::SeqCst) {
-                break;
+        match mem::replace(&mut self.phase, Phase::Learn) {
+            Phase::Learn => return Ok(self.round(output, validation)?.status()),
+            Phase::Begin => {
+                let search = start::begin(&self.config, &self.backend)?;
+                self.continue_search(Box::new(search), &clock);
             }
-            search.generation()?;
-            if search.is_check_due() {
-                search.check()?;
+            Phase::Search(mut search) => {
+                self.generation(&mut search, output)?;
+                self.continue_search(search, &clock);
             }
-            let value = search.best_value();
-            let generation = search.generations();
-            let status = format!("rule to start from · {value:.3} × DT on training traces");
-            output.console.advance(generation, status);
-            if search.is_check_due() {
-                let simulations = search.simulations();
-                output.curves.start(generation, simulations, value);
-                output.console.say(&format!(
-                    "{generation:>9} generations {simulations:>5} simulations   rule {value:.3} × DT on training traces"
-                ));
-            }
-            self.counters.elapsed_s = before + clock.seconds();
-            self.tell_hosts(output);
-            self.check(output)?;
-            self.write_rule(output);
-            if self.is_checkpoint_due(&stored) {
-                self.store_or_warn(output);
-                stored = Stopwatch::start();
+            Phase::Imitate(search) => {
+                self.imitate(*search, output)?;
+                self.counters.elapsed_s += clock.seconds();
             }
         }
-        output.console.stop_bar();
-        self.counters.elapsed_s = before + clock.seconds();
-        if stop.load(Ordering::SeqCst) {
-            self.store(output)?;
-            return Ok(Some(End::Stopped));
-        }
-        if let Some(search) = &mut self.start
-            && !search.is_check_due()
-        {
-            search.check()?;
-        }
-        self.write_rule(output);
-        if let Some(search) = self.start.take() {
-            let (config, device, backend) = (&self.config, &self.device, &self.backend);
-            let rule = search.best();
-            let weights = self.learner.averaged_weights();
-            let imitate = || start::imitate(config, weights, &rule, device, backend);
-            let (weights, difference) = backend.install(imitate)?;
-            self.learner.set_weights(&weights);
-            output.console.say(&format!(
-                "start: {} simulations of linear rules, the best {:.3} × DT on training traces (rule.json); the \
-                 network acts as it does but for {difference:.3} of a range of 2",
-                search.simulations(),
-                search.best_value()
-            ));
-            self.counters.start_simulations =
-                search.simulations() + start::dagger_simulations(config);
-        }
-        self.must_start = false;
-        self.counters.elapsed_s = before + clock.seconds();
-        self.store_or_warn(output);
-        Ok(None)
+        let rule = self.phase.search().map(RuleSearch::best_value);
+        Ok(rule.map_or(String::new(), |value| {
+            format!("rule to start from · {value:.3} × DT on training traces")
+        }))
     }
 
-    /// Writes the best rule of the running search so far. A failure does not end the training: the rule is also in the
-    /// stored state.
-    fn write_rule(&self, output: &Output) {
-        let Some(search) = &self.start else {
+    /// Continues with the search, or with the imitation if the search is over. `clock` has the time of this step.
+    fn continue_search(&mut self, search: Box<RuleSearch>, clock: &Stopwatch) {
+        self.counters.elapsed_s += clock.seconds();
+        self.phase = Phase::after(search, &self.config, self.counters.elapsed_s);
+    }
+
+    /// Runs a generation of the search for the rule to start from.
+    fn generation(&self, search: &mut RuleSearch, output: &mut Output) -> Result<(), TrainError> {
+        search.generation()?;
+        if search.is_check_due() {
+            search.check()?;
+            let (generation, simulations) = (search.generations(), search.simulations());
+            let value = search.best_value();
+            output.curves.start(generation, simulations, value);
+            output.console.say(&format!(
+                "{generation:>9} generations {simulations:>5} simulations   rule {value:.3} × DT on training traces"
+            ));
+        }
+        self.write_rule(search, output);
+        Ok(())
+    }
+
+    /// Trains the actor to imitate the best rule of the search.
+    fn imitate(&mut self, mut search: RuleSearch, output: &Output) -> Result<(), TrainError> {
+        if !search.is_check_due() {
+            search.check()?;
+        }
+        self.write_rule(&search, output);
+        let (config, device, backend) = (&self.config, &self.device, &self.backend);
+        let (weights, rule) = (self.learner.averaged_weights(), search.best());
+        let imitate = || start::imitate(config, weights, &rule, device, backend);
+        let (weights, difference) = backend.install(imitate)?;
+        self.learner.set_weights(&weights);
+        output.console.say(&format!(
+            "start: {} simulations of linear rules, the best {:.3} × DT on training traces (rule.json); the \
+             network acts as it does but for {difference:.3} of a range of 2",
+            search.simulations(),
+            search.best_value()
+        ));
+        self.counters.start_simulations = search.simulations() + start::dagger_simulations(config);
+        Ok(())
+    }
+
+    /// Writes the best rule of the search so far. A failure does not end the training: the rule is also in the stored
+    /// state.
+    fn write_rule(&self, search: &RuleSearch, output: &Output) {
+        // A missing folder is reported after the step.
+        if !output.folder.is_there() {
             return;
-        };
+        }
         let file = start::rule_file(&self.config, search);
         if let Err(error) = output.folder.write_rule(&file.to_json()) {
             output.console.warn(&format!("no rule this time: {error}"));
-        }
-    }
-
-    /// Reports hosts that have joined and hosts that are lost.
-    fn tell_hosts(&self, output: &Output) {
-        for note in self.backend.notes() {
-            output.console.say(&note);
         }
     }
 
@@ -530,7 +504,7 @@ impl Trainer {
         let mut state = State::new(self.config.to_toml());
         state.counters = self.counters;
         state.best = self.best;
-        state.start = self.start.as_ref().map(|search| search.state().clone());
+        state.start = self.phase.search().map(|search| search.state().clone());
         (state.metrics_bytes, state.perf_bytes) = output.curves.sync()?;
         state.workers = self.worker_pool.states();
         // A missing folder is not created again.
@@ -562,6 +536,38 @@ impl Trainer {
         }
     }
 
+    /// Reports files of the run folder that are missing or that this training has not written. The state is stored if
+    /// that is still possible.
+    pub(crate) fn check(&self, output: &mut Output) -> Result<(), TrainError> {
+        let lost = output.lost(self.best.is_some());
+        if lost.is_empty() {
+            return Ok(());
+        }
+        output.console.stop_bar();
+        let path = output.folder.path().to_owned();
+        let decisions = self.counters.decisions;
+        let left = if !output.folder.is_there() {
+            "where it was moved, its last checkpoint is there to resume from; where it was removed, \
+             all its results are lost"
+                .to_owned()
+        } else {
+            match self.store(output) {
+                Ok(()) => format!(
+                    "the state after {decisions} decisions is stored; --resume {} --force continues \
+                     from it",
+                    path.display()
+                ),
+                Err(error) => format!("the state cannot be stored: {error}"),
+            }
+        };
+        Err(TrainError::FolderChanged { path, lost, left })
+    }
+
+    /// Returns true in the last phase.
+    fn learns(&self) -> bool {
+        matches!(self.phase, Phase::Learn)
+    }
+
     fn is_checkpoint_due(&self, stored: &Stopwatch) -> bool {
         let config = &self.config.checkpoint;
         let by_rounds =
@@ -570,6 +576,9 @@ impl Trainer {
     }
 
     fn budget_spent(&self) -> bool {
+        if !self.learns() {
+            return false;
+        }
         if self.config.algorithm == Algorithm::Cma {
             // The search was the whole training.
             return true;
@@ -584,8 +593,18 @@ impl Trainer {
         steps || minutes
     }
 
-    /// Returns length and position of the progress bar: decisions, or seconds if only time is limited.
+    fn start_bar(&self, output: &mut Output) {
+        let (length, position) = self.progress();
+        output.console.start_bar(length, position);
+    }
+
+    /// Returns length and position of the progress bar: generations of a search, then decisions, or seconds if only time
+    /// is limited.
     fn progress(&self) -> (u64, u64) {
+        if !self.learns() {
+            let done = self.phase.search().map_or(0, RuleSearch::generations);
+            return (self.config.search().generations, done);
+        }
         let Counters {
             decisions,
             elapsed_s,
@@ -601,6 +620,28 @@ impl Trainer {
     }
 }
 
+impl Phase {
+    /// Returns the phase that follows a step of the search after so many seconds of training. Where only the time ends
+    /// the training, its share ends the search too.
+    fn after(search: Box<RuleSearch>, config: &TrainConfig, elapsed_s: f64) -> Self {
+        let limits = config.search();
+        let minutes = config.budget.minutes;
+        let spent = minutes.is_some_and(|minutes| elapsed_s >= limits.share * 60.0 * minutes);
+        match spent || search.generations() >= limits.generations {
+            true => Self::Imitate(search),
+            false => Self::Search(search),
+        }
+    }
+
+    /// Returns the search, if there is one.
+    fn search(&self) -> Option<&RuleSearch> {
+        match self {
+            Self::Search(search) | Self::Imitate(search) => Some(search),
+            Self::Begin | Self::Learn => None,
+        }
+    }
+}
+
 /// Stores the experience of all workers, in their order.
 fn take_rollouts(replay: &mut Experience, worker_pool: &dyn WorkerPool) {
     for (index, played) in worker_pool.played().into_iter().enumerate() {
@@ -611,12 +652,6 @@ fn take_rollouts(replay: &mut Experience, worker_pool: &dyn WorkerPool) {
             replay.take_pair(index, pair);
         }
     }
-}
-
-/// Returns true if so many seconds use up the search's share of a training that only the time ends.
-fn spent(config: &TrainConfig, seconds: f64) -> bool {
-    let minutes = config.budget.minutes;
-    minutes.is_some_and(|minutes| seconds >= config.search().share * 60.0 * minutes)
 }
 
 /// Returns true if nothing has happened yet.
