@@ -100,7 +100,7 @@ struct Common {
 impl Common {
     /// Returns where simulations run: on the hosts, if there are any.
     fn backend(&self) -> Backend {
-        Backend::from(self.cluster.clone())
+        self.cluster.as_ref().map(Backend::from).unwrap_or_default()
     }
 
     /// Returns the given seed, or 1.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use bufgym_agents::Examples;
+use bufgym_env::gym::EnvError;
 use bufgym_eval::evaluate::{EvalConfig, EvalError, NumberedTrace, evaluate_on};
 use bufgym_eval::{Evaluation, evaluate_traces};
 use bufgym_models::LinearRule;
@@ -15,10 +16,9 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::remote::{Cluster, RemoteWorkers, Traffic};
-use crate::rollout::WorkerState;
+use crate::rollout::{Worker, WorkerPool, WorkerState};
 use crate::simulations::{Decider, Measured, Setting, TraceRef, TraceSet};
-use crate::start::dagger_round_on;
-use crate::worker_pool::{self, WorkerPool};
+use crate::start::dagger_round;
 use crate::{TrainConfig, TrainError};
 
 /// Runs rollouts and simulations on threads of this process, or on the hosts of a [`Cluster`].
@@ -33,14 +33,9 @@ pub struct Backend {
     hosts: Option<Cluster>,
 }
 
-impl From<Cluster> for Backend {
-    fn from(cluster: Cluster) -> Self {
-        Self::from(Some(cluster))
-    }
-}
-
-impl From<Option<Cluster>> for Backend {
-    fn from(hosts: Option<Cluster>) -> Self {
+impl From<&Cluster> for Backend {
+    fn from(cluster: &Cluster) -> Self {
+        let hosts = Some(cluster.clone());
         Self { pool: None, hosts }
     }
 }
@@ -89,26 +84,25 @@ impl Backend {
         self.hosts.as_ref().map(Cluster::traffic)
     }
 
-    /// Prepares traces for [`measure`](Backend::measure).
-    ///
-    /// # Errors
-    /// When a scenario is not valid.
+    /// Prepares traces for [`measure`](Backend::measure). Hosts generate the traces that they simulate themselves.
     pub(crate) fn prepare(
         &self,
         setting: Setting,
         traces: Vec<TraceRef>,
     ) -> Result<TraceSet, SimError> {
-        match self.hosts {
-            // A host generates the traces that it simulates.
-            Some(_) => Ok(TraceSet::unprepared(setting, traces)),
-            None => self.install(|| TraceSet::prepared(setting, traces)),
-        }
+        let know = traces.par_iter().map(|&at| setting.know(at));
+        let prepared = match self.hosts {
+            Some(_) => Vec::new(),
+            None => self.install(|| know.collect::<Result<_, SimError>>())?,
+        };
+        Ok(TraceSet {
+            setting,
+            traces,
+            prepared,
+        })
     }
 
     /// Runs every decider on every trace. Measurements are by decider, then by trace.
-    ///
-    /// # Errors
-    /// When a decider does not fit its scenario, or the hosts fail.
     pub(crate) fn measure(
         &self,
         traces: &TraceSet,
@@ -123,9 +117,6 @@ impl Backend {
     /// Plays every trace with the student, and asks the teacher for its decision in every state. Examples are by trace,
     /// then by number of ports.
     ///
-    /// # Errors
-    /// When the student does not fit a scenario, or the hosts fail.
-    ///
     /// # Panics
     /// When the student is a rule.
     pub(crate) fn teach(
@@ -139,15 +130,12 @@ impl Backend {
             return Ok(cluster.teach(setting, traces, student, teacher)?);
         }
         let student = student.ready();
-        let play = |&at: &TraceRef| dagger_round_on(setting, at, &student, teacher);
+        let play = |&at: &TraceRef| dagger_round(setting, at, &student, teacher);
         let met = self.install(|| traces.par_iter().map(play).collect::<Result<_, SimError>>());
         Ok(met?)
     }
 
     /// Evaluates policies on the traces with these indices of a split.
-    ///
-    /// # Errors
-    /// Same as [`evaluate_on`].
     pub(crate) fn evaluate(
         &self,
         config: &EvalConfig,
@@ -168,34 +156,19 @@ impl Backend {
         })
     }
 
-    /// Creates the rollout workers of a training, in their first episodes.
-    ///
-    /// # Errors
-    /// When an environment fails, or the hosts do.
-    pub(crate) fn begin_workers(
+    /// Creates the rollout workers of a training, in their first episodes or in stored states.
+    pub(crate) fn workers(
         &self,
         config: &TrainConfig,
+        stored: Option<&[WorkerState]>,
     ) -> Result<Box<dyn WorkerPool>, TrainError> {
-        Ok(match &self.hosts {
-            Some(cluster) => Box::new(RemoteWorkers::begin(config, cluster)?),
-            None => Box::new(self.install(|| worker_pool::begin(config))?),
-        })
-    }
-
-    /// Restores stored workers. An environment is restored by a replay of its episode up to the stored decision.
-    ///
-    /// # Errors
-    /// When a state does not fit the settings, or the hosts fail.
-    pub(crate) fn restore_workers(
-        &self,
-        config: &TrainConfig,
-        states: &[WorkerState],
-    ) -> Result<Box<dyn WorkerPool>, TrainError> {
-        Ok(match &self.hosts {
-            // Hosts restore them when they play.
-            Some(cluster) => Box::new(RemoteWorkers::restore(config, states, cluster)),
-            None => Box::new(self.install(|| worker_pool::restore(config, states))?),
-        })
+        if let Some(cluster) = &self.hosts {
+            return Ok(Box::new(RemoteWorkers::new(config, cluster, stored)?));
+        }
+        let indices = (0..config.rollout.workers).into_par_iter();
+        let new = indices.map(|index| Worker::new(config, index, stored.map(|all| &all[index])));
+        let workers = self.install(|| new.collect::<Result<Vec<Worker>, EnvError>>())?;
+        Ok(Box::new(workers))
     }
 
     /// Runs the three parts of a round concurrently, and returns their results.

@@ -110,16 +110,25 @@ impl Default for TrainConfig {
 }
 
 impl TrainConfig {
-    /// The settings of the search for the rule to start from.
+    /// Returns the settings of the search for the rule to start from. With early drop, constant outputs are close to the
+    /// optimum, and distant rules are worse. With α alone, a generation needs more traces to find the direction.
     pub(crate) fn search(&self) -> SearchSettings {
-        let search = self.start.search(self.actions());
-        match self.algorithm {
-            Algorithm::Cma => SearchSettings {
-                generations: self.start.generations.unwrap_or(MAX_GENERATIONS),
-                share: 1.0,
-                ..search
+        let (generations, share, step, traces) = match self.actions() {
+            ActionSet::Alpha => (8, 0.8, 0.2, 16),
+            ActionSet::AlphaEarly | ActionSet::AlphaIngress => (14, 0.65, 0.12, 8),
+        };
+        let start = &self.start;
+        let is_all = self.algorithm == Algorithm::Cma;
+        let generations = if is_all { MAX_GENERATIONS } else { generations };
+        SearchSettings {
+            generations: start.generations.unwrap_or(generations),
+            share: if is_all {
+                1.0
+            } else {
+                start.share.unwrap_or(share)
             },
-            _ => search,
+            step: start.step.unwrap_or(step),
+            traces: start.traces.unwrap_or(traces),
         }
     }
 
@@ -490,23 +499,6 @@ pub(crate) struct SearchSettings {
     pub(crate) share: f64,
     pub(crate) step: f64,
     pub(crate) traces: u64,
-}
-
-impl StartConfig {
-    /// Returns the settings where decisions set `actions`. With early drop, constant outputs are close to the optimum,
-    /// and distant rules are worse. With α alone, a generation needs more traces to find the direction.
-    pub(crate) fn search(&self, actions: ActionSet) -> SearchSettings {
-        let (generations, share, step, traces) = match actions {
-            ActionSet::Alpha => (8, 0.8, 0.2, 16),
-            ActionSet::AlphaEarly | ActionSet::AlphaIngress => (14, 0.65, 0.12, 8),
-        };
-        SearchSettings {
-            generations: self.generations.unwrap_or(generations),
-            share: self.share.unwrap_or(share),
-            step: self.step.unwrap_or(step),
-            traces: self.traces.unwrap_or(traces),
-        }
-    }
 }
 
 /// The traces that choose the best weights. They are validation traces, which neither the rollouts

@@ -11,10 +11,11 @@ use crate::TrainError;
 /// The lock of the process that trains in the folder. The operating system releases it when the
 /// process ends, also after a crash.
 const LOCK: &str = ".lock";
-const CONFIG: &str = "config.toml";
-const SCENARIO: &str = "scenario.toml";
 const CHECKPOINTS: &str = "checkpoints";
-const RULE: &str = "rule.json";
+pub(crate) const CONFIG: &str = "config.toml";
+pub(crate) const SCENARIO: &str = "scenario.toml";
+/// The linear rule that a training starts from.
+pub(crate) const RULE: &str = "rule.json";
 pub(crate) const METRICS: &str = "metrics.csv";
 pub(crate) const PERF: &str = "perf.csv";
 
@@ -141,22 +142,10 @@ impl RunFolder {
         self.checkpoints().join("best")
     }
 
-    /// Writes the resolved configuration atomically.
-    pub(crate) fn write_config(&self, toml: &str) -> Result<(), TrainError> {
-        let path = self.config();
-        files::replace(&path, toml.as_bytes()).map_err(TrainError::io(&path))
-    }
-
-    /// Writes the scenario atomically.
-    pub(crate) fn write_scenario(&self, toml: &str) -> Result<(), TrainError> {
-        let path = self.scenario();
-        files::replace(&path, toml.as_bytes()).map_err(TrainError::io(&path))
-    }
-
-    /// Writes the linear rule that the training starts from atomically.
-    pub(crate) fn write_rule(&self, json: &str) -> Result<(), TrainError> {
-        let path = self.path.join(RULE);
-        files::replace(&path, json.as_bytes()).map_err(TrainError::io(&path))
+    /// Writes a file of this name atomically.
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), TrainError> {
+        let path = self.path.join(name);
+        files::replace(&path, text.as_bytes()).map_err(TrainError::io(&path))
     }
 
     /// Returns a description of the results that a new training in this folder would replace; `None` if there are none.

@@ -58,7 +58,6 @@ mod state;
 mod trainer;
 pub mod tune;
 mod validation;
-mod worker_pool;
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -86,11 +85,11 @@ pub use state::Best;
 pub use validation::ValidationResult;
 
 use console::Console;
-use folder::RunFolder;
+use folder::{CONFIG, RunFolder, SCENARIO};
 use output::Output;
 use simulations::Decider;
 use state::Stored;
-use trainer::{End, Trainer};
+use trainer::Trainer;
 use validation::ValidationSet;
 
 /// The README's examples, which are tested with those of the documentation.
@@ -223,7 +222,6 @@ pub fn train(mut config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSu
     config.check_memory()?;
     let device = controls.device.open()?;
     let folder = RunFolder::create(&config.out, config.force)?;
-    write_settings(&config, &folder)?;
     let console = Console::new(controls.quiet);
     begin(config, folder, console, &device, controls)
 }
@@ -266,10 +264,10 @@ pub fn resume(
     };
     accept_loss(&folder, &console, &mut stored, force)?;
     write_settings(&config, &folder)?;
-    let mut output = Output::reopen(folder, console, &stored.state)?;
+    let mut output = Output::open(folder, console, Some(&stored.state))?;
     tell_device(&output.console, &device, controls);
-    let trainer = Trainer::restore(config, stored, &device.device, &controls.backend)?;
-    let counters = trainer.counters();
+    let trainer = Trainer::new(config, Some(stored), &device.device, &controls.backend)?;
+    let counters = trainer.counters;
     output.console.say(&format!(
         "resumed after {} decisions, {} updates",
         counters.decisions, counters.updates
@@ -331,7 +329,6 @@ fn begin_again(
         )),
         None => console.say("no state is stored: starting from the beginning"),
     }
-    write_settings(&config, &folder)?;
     begin(config, folder, console, device, controls)
 }
 
@@ -364,10 +361,11 @@ fn begin(
     device: &OpenDevice,
     controls: &Controls<'_>,
 ) -> Result<TrainSummary, TrainError> {
-    let mut output = Output::create(folder, console)?;
+    write_settings(&config, &folder)?;
+    let mut output = Output::open(folder, console, None)?;
     tell_device(&output.console, device, controls);
     output.curves.describe(&config);
-    let trainer = Trainer::new(config, &device.device, &controls.backend)?;
+    let trainer = Trainer::new(config, None, &device.device, &controls.backend)?;
     // From here on there is a state to resume from, whenever the process is killed.
     trainer.store(&mut output)?;
     run_to_end(trainer, &mut output, controls)
@@ -388,21 +386,20 @@ fn run_to_end(
     output: &mut Output,
     controls: &Controls<'_>,
 ) -> Result<TrainSummary, TrainError> {
-    let validation = validation_set(&trainer, 0..trainer.config().validation.traces)?;
-    let end = trainer.run(output, &validation, controls.stop)?;
+    let validation = validation_set(&trainer, 0..trainer.config.validation.traces)?;
+    let mut status = trainer.run(output, &validation, controls.stop)?;
     let stopped = || controls.stop.load(Ordering::SeqCst);
     let mut evaluation = None;
-    if end == End::BudgetSpent && !stopped() {
+    if status == Status::Finished && !stopped() {
         trainer.validate_last(output, &validation)?;
         evaluation = final_table(&trainer, output, controls)?;
         trainer.check(output)?;
     }
-    let status = match end {
-        End::BudgetSpent if evaluation.is_some() || !stopped() => Status::Finished,
-        _ => Status::Interrupted,
-    };
-    let counters = trainer.counters();
-    if let Some(traffic) = trainer.backend().traffic() {
+    if evaluation.is_none() && stopped() {
+        status = Status::Interrupted;
+    }
+    let counters = trainer.counters;
+    if let Some(traffic) = trainer.backend.traffic() {
         output.console.say(&format!("hosts: {traffic}"));
     }
     tracing::info!("{status:?} after {} decisions", counters.decisions);
@@ -415,16 +412,16 @@ fn run_to_end(
         episodes: counters.episodes,
         simulations: trainer.simulations(),
         elapsed_s: counters.elapsed_s,
-        best: trainer.best(),
+        best: trainer.best,
         evaluation,
-        eval_command: eval_command(trainer.config(), &output.folder, controls),
+        eval_command: eval_command(&trainer.config, &output.folder, controls),
     })
 }
 
 fn validation_set(trainer: &Trainer, traces: Range<u64>) -> Result<ValidationSet, TrainError> {
-    let config = trainer.config();
+    let config = &trainer.config;
     let source = (Split::Validation, config.validation.seed);
-    ValidationSet::new(trainer.backend(), config.setting(), source, traces)
+    ValidationSet::new(&trainer.backend, config.setting(), source, traces)
 }
 
 /// Compares the best actor with the baselines on validation traces that did not choose it.
@@ -433,21 +430,22 @@ fn final_table(
     output: &Output,
     controls: &Controls<'_>,
 ) -> Result<Option<Evaluation>, TrainError> {
-    let config = trainer.config();
+    let config = &trainer.config;
     let ValidationConfig {
         traces: used,
         final_traces,
         seed,
         ..
     } = config.validation;
-    if final_traces == 0 || trainer.best().is_none() {
+    if final_traces == 0 || trainer.best.is_none() {
         return Ok(None);
     }
     output.console.say(&format!(
         "comparing the best policy with the rules on {final_traces} further validation traces"
     ));
+    let further = used..used + final_traces;
     if !config.mixture.is_empty() {
-        tell_by_scenario(trainer, output, used..used + final_traces)?;
+        tell_by_scenario(trainer, output, further)?;
         return Ok(None);
     }
     let learned = format!("ndt:{}", output.folder.best().display());
@@ -458,11 +456,8 @@ fn final_table(
     entrants.extend((controls.tuned_dt)(&config.scenario));
     let mut eval = EvalConfig::new(config.scenario.clone(), entrants, seed);
     eval.traces = final_traces;
-    let further = used..used + final_traces;
-    let evaluation = trainer
-        .backend()
-        .evaluate(&eval, Split::Validation, further)?;
-    Ok(Some(evaluation))
+    let (backend, split) = (&trainer.backend, Split::Validation);
+    Ok(Some(backend.evaluate(&eval, split, further)?))
 }
 
 /// Reports the comparison of the best actor in each scenario of a mixture, on these validation traces.
@@ -471,7 +466,7 @@ fn tell_by_scenario(
     output: &Output,
     traces: Range<u64>,
 ) -> Result<(), TrainError> {
-    let config = trainer.config();
+    let config = &trainer.config;
     let (weights, _) = load_actor(&output.folder.best())?;
     let further = validation_set(trainer, traces)?;
     let found = further.by_scenario(Decider::network(weights))?;
@@ -518,9 +513,9 @@ fn is_preset(scenario: &Scenario) -> bool {
 /// Writes the settings. A scenario that is not a preset also gets its own file, which other
 /// commands can read.
 fn write_settings(config: &TrainConfig, folder: &RunFolder) -> Result<(), TrainError> {
-    folder.write_config(&config.to_toml())?;
+    folder.write(CONFIG, &config.to_toml())?;
     if is_preset(&config.scenario) || !config.mixture.is_empty() {
         return Ok(());
     }
-    folder.write_scenario(&config.scenario.to_toml())
+    folder.write(SCENARIO, &config.scenario.to_toml())
 }

@@ -292,6 +292,15 @@ impl TrainConfig {
     }
 }
 
+/// Refuses the first setting that is too low. Each is a name with its value and the least valid one.
+pub(crate) fn require_least(settings: &[(&'static str, u64, u64)]) -> Result<(), TrainError> {
+    let mut settings = settings.iter();
+    settings.try_for_each(|&(setting, value, least)| {
+        let problem = format!("{value} is too few; at least {least} are needed");
+        require(value >= least, setting, &problem)
+    })
+}
+
 fn require(holds: bool, setting: &'static str, problem: &str) -> Result<(), TrainError> {
     if holds {
         return Ok(());

@@ -1,4 +1,6 @@
-//! A [search](crate::rule_search) for the weights of a [`LinearRule`](bufgym_models::LinearRule) as a tuning of its own.
+//! The search for the weights of a [`LinearRule`](bufgym_models::LinearRule) as a tuning of its own.
+//!
+//! It runs CMA-ES ([`Evolution`](bufgym_agents::Evolution)) over whole traces. The result is a mean of the distribution.
 
 use std::time::Instant;
 
@@ -13,6 +15,7 @@ use serde::Serialize;
 use crate::TrainError;
 use crate::backend::Backend;
 use crate::config::default_low_level;
+use crate::limits::require_least;
 use crate::rule_search::{RuleSearch, RuleSearchConfig};
 use crate::simulations::Setting;
 
@@ -102,19 +105,12 @@ impl LinearConfig {
     }
 
     fn check(&self) -> Result<(), TrainError> {
-        let least = [
+        require_least(&[
             ("traces", self.traces, 1),
             ("generations", self.generations, 1),
             ("candidates", self.candidates as u64, 2),
             ("generation_traces", self.generation_traces, 1),
-        ];
-        match least.into_iter().find(|(_, value, least)| value < least) {
-            None => Ok(()),
-            Some((setting, value, least)) => Err(TrainError::Setting {
-                setting,
-                problem: format!("{value} is too few; at least {least} are needed"),
-            }),
-        }
+        ])
     }
 }
 
@@ -178,7 +174,7 @@ pub fn tune_linear(
     let started = Instant::now();
     config.check()?;
     let starts = vec![start(ActionSet::of(&config.low_level))];
-    let mut search = RuleSearch::begin(config.search(), backend, starts)?;
+    let mut search = RuleSearch::new(config.search(), backend, starts, None)?;
     for number in 1..=config.generations {
         let costs = search.generation()?;
         let due = search.is_check_due() || number == config.generations;
@@ -189,15 +185,18 @@ pub fn tune_linear(
             number,
             best: costs.iter().copied().fold(f64::INFINITY, f64::min),
             mean: costs.iter().sum::<f64>() / costs.len() as f64,
-            step: search.step(),
-            checked: search.checked().last().filter(|_| due),
+            step: search.state.evolution.step(),
+            checked: search.checked.last().filter(|_| due),
         });
     }
-    let checked = search.checked().to_vec();
+    let RuleSearch { checked, state, .. } = search;
+    // Every generation has at most one of them.
+    let mut best = checked.iter();
+    let best = best.find(|rule| rule.generation == state.best.generation);
     Ok(LinearTuning {
-        best: best(&checked).clone(),
+        best: best.expect("the best is one of them").clone(),
         checked,
-        simulations: search.simulations(),
+        simulations: state.simulations,
         wall_s: started.elapsed().as_secs_f64(),
     })
 }
@@ -214,16 +213,6 @@ fn start(actions: ActionSet) -> Vec<f64> {
         *constant = f64::from(level);
     }
     start
-}
-
-/// The lowest value; of equals the first.
-fn best(checked: &[CheckedRule]) -> &CheckedRule {
-    checked[1..].iter().fold(&checked[0], |best, other| {
-        match other.result.value < best.result.value {
-            true => other,
-            false => best,
-        }
-    })
 }
 
 #[cfg(test)]
@@ -253,11 +242,8 @@ mod tests {
         }
     }
 
-    fn threads(count: usize) -> rayon::ThreadPool {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(count)
-            .build()
-            .unwrap()
+    fn tuned(config: &LinearConfig) -> LinearTuning {
+        tune_linear(config, &Backend::default(), &mut |_| ()).unwrap()
     }
 
     #[test]
@@ -265,10 +251,9 @@ mod tests {
         let config = small(6);
         let run = |count| {
             let mut told = Vec::new();
-            let found = threads(count).install(|| {
-                tune_linear(&config, &Backend::default(), &mut |generation| {
-                    told.push((generation.number, generation.checked.is_some()));
-                })
+            let backend = Backend::default().with_threads(count).unwrap();
+            let found = tune_linear(&config, &backend, &mut |generation| {
+                told.push((generation.number, generation.checked.is_some()));
             });
             (
                 LinearTuning {
@@ -300,14 +285,14 @@ mod tests {
 
     #[test]
     fn it_starts_from_the_same_alpha_everywhere() {
-        let found = tune_linear(&small(1), &Backend::default(), &mut |_| ()).unwrap();
+        let found = tuned(&small(1));
         assert_eq!(ALPHAS[START_ALPHA], 4.0);
         assert_eq!(found.checked[0].weights, LinearRule::constant(&[0.125]));
         let config = LinearConfig {
             low_level: "dt+early".parse().unwrap(),
             ..small(1)
         };
-        let found = tune_linear(&config, &Backend::default(), &mut |_| ()).unwrap();
+        let found = tuned(&config);
         assert_eq!(
             found.checked[0].weights,
             LinearRule::constant(&[0.125, -0.125])
@@ -322,7 +307,7 @@ mod tests {
             objective: "loss".parse().unwrap(),
             ..small(1)
         };
-        let found = tune_linear(&config, &Backend::default(), &mut |_| ()).unwrap();
+        let found = tuned(&config);
         let file = found.file(&config);
         let origin = std::path::Path::new("f");
         assert_eq!(

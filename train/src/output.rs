@@ -21,20 +21,25 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Opens tables and curves of a new training.
-    pub(crate) fn create(folder: RunFolder, console: Console) -> Result<Self, TrainError> {
-        Self::open(folder, console, (0, 0), None)
-    }
-
-    /// Opens tables and curves of a resumed training, and cuts the tables back to the stored state.
-    pub(crate) fn reopen(
+    /// Opens tables and curves. In a resumed training it cuts the tables back to the stored state.
+    pub(crate) fn open(
         mut folder: RunFolder,
-        console: Console,
-        state: &State,
+        mut console: Console,
+        resumed: Option<&State>,
     ) -> Result<Self, TrainError> {
-        let at = Some(state.counters.decisions + 1);
-        folder.watch_checkpoints()?;
-        Self::open(folder, console, lengths(state), at)
+        if resumed.is_some() {
+            folder.watch_checkpoints()?;
+        }
+        let log = folder.path().join("train.log");
+        console.log_to(&log).map_err(TrainError::io(&log))?;
+        let bytes = resumed.map_or((0, 0), lengths);
+        let restart_at = resumed.map(|state| state.counters.decisions + 1);
+        Ok(Self {
+            curves: Curves::open(folder.path(), bytes, restart_at)?,
+            folder,
+            console,
+            stored: None,
+        })
     }
 
     /// Returns descriptions of missing files that a resumed training needs. Missing rows of the wall-clock table only
@@ -71,24 +76,6 @@ impl Output {
             [one] => format!("{one} was removed, replaced or altered"),
             more => format!("{} were removed, replaced or altered", more.join(", ")),
         }
-    }
-
-    fn open(
-        folder: RunFolder,
-        mut console: Console,
-        bytes: (u64, u64),
-        restart_at: Option<u64>,
-    ) -> Result<Self, TrainError> {
-        let path: &Path = folder.path();
-        let log = path.join("train.log");
-        console.log_to(&log).map_err(TrainError::io(&log))?;
-        let curves = Curves::open(path, bytes, restart_at)?;
-        Ok(Self {
-            folder,
-            console,
-            curves,
-            stored: None,
-        })
     }
 }
 

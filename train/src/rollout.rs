@@ -1,4 +1,4 @@
-//! Rollout workers: each plays its own training traces with its own random stream.
+//! Rollout workers: each plays its own training traces with its own random stream, in this process or on a host.
 
 use std::time::{Duration, Instant};
 
@@ -8,16 +8,17 @@ use bufgym_env::gym::{
     BufferEnvOptions, EnvError, EnvSnapshot, EpisodeStats, Info, MultiAgentEnv, NetworkEnv,
     ResetOptions, TraceSequence, Turn,
 };
-use bufgym_models::FastActor;
+use bufgym_models::{ActorWeights, FastActor};
 use bufgym_sim::network::OneSwitch;
 use bufgym_util::convert::single;
 use bufgym_util::rng::{Split, stream, uniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::exploration::Noise;
 use crate::forks::{SHIFT, fork};
-use crate::{Algorithm, TrainConfig};
+use crate::{Algorithm, TrainConfig, TrainError};
 
 /// Largest action before atanh, which has no value at the ends of the range.
 const LARGEST_ACTION: f32 = 1.0 - f32::EPSILON;
@@ -141,8 +142,13 @@ fn environment(options: BufferEnvOptions) -> Result<Box<dyn MultiAgentEnv>, EnvE
 }
 
 impl Worker {
-    /// Creates worker `index`, not yet in an episode.
-    pub(crate) fn new(config: &TrainConfig, index: usize) -> Result<Self, EnvError> {
+    /// Creates worker `index` in its first episode, or in a stored state: the environment replays its episode up to the
+    /// stored decision.
+    pub(crate) fn new(
+        config: &TrainConfig,
+        index: usize,
+        stored: Option<&WorkerState>,
+    ) -> Result<Self, EnvError> {
         let all = TraceSequence {
             split: Split::Train,
             seed: config.seed,
@@ -165,7 +171,7 @@ impl Worker {
             noise: Noise::new(env.action_space(agent).len()),
             pending: Pending::Unseen,
         };
-        Ok(Self {
+        let mut worker = Self {
             noise_s: config.rollout.noise_s,
             slots: (0..env.agents()).map(slot).collect(),
             turn: Turn::Terminated,
@@ -180,14 +186,15 @@ impl Worker {
             raw: Vec::new(),
             scale: 1.0,
             played: RolloutResult::default(),
-        })
-    }
-
-    /// Begins the first episode.
-    pub(crate) fn begin(&mut self) -> Result<(), EnvError> {
-        self.turn = self.env.reset(None, &ResetOptions::default())?;
-        self.receive();
-        Ok(())
+        };
+        match stored {
+            Some(state) => worker.restore(state)?,
+            None => {
+                worker.turn = worker.env.reset(None, &ResetOptions::default())?;
+                worker.receive();
+            }
+        }
+        Ok(worker)
     }
 
     pub(crate) fn state(&self) -> WorkerState {
@@ -200,7 +207,7 @@ impl Worker {
         }
     }
 
-    pub(crate) fn restore(&mut self, state: &WorkerState) -> Result<(), EnvError> {
+    fn restore(&mut self, state: &WorkerState) -> Result<(), EnvError> {
         let misfit = |what: &str| EnvError::Snapshot(what.to_owned());
         if self.slots.len() != state.slots.len() {
             return Err(misfit("it has another number of switches"));
@@ -400,6 +407,45 @@ impl Spread {
             self.sum += (squares / count - mean * mean).max(0.0).sqrt();
             self.decisions += 1;
         }
+    }
+}
+
+/// All workers of a training. Lists are in the order of the workers.
+pub(crate) trait WorkerPool: Send {
+    /// Makes every worker decide so many times with `actor`, or uniformly at random without one.
+    ///
+    /// # Errors
+    /// When an environment fails, or the hosts do.
+    fn collect(&mut self, decisions: u64, actor: Option<&ActorWeights>) -> Result<(), TrainError>;
+
+    /// Returns the rollouts of the last round.
+    fn played(&self) -> Vec<&RolloutResult>;
+
+    /// Returns the state of each worker for storage.
+    fn states(&self) -> Vec<WorkerState>;
+
+    /// Multiplies later rewards of a worker by another factor `factor`.
+    fn scale(&mut self, worker: usize, factor: f32);
+}
+
+/// Workers in this process, in parallel on the current pool.
+impl WorkerPool for Vec<Worker> {
+    fn collect(&mut self, decisions: u64, actor: Option<&ActorWeights>) -> Result<(), TrainError> {
+        let actor = actor.map(FastActor::new);
+        let workers = self.par_iter_mut();
+        Ok(workers.try_for_each(|worker| worker.collect(decisions, actor.as_ref()))?)
+    }
+
+    fn played(&self) -> Vec<&RolloutResult> {
+        self.iter().map(Worker::played).collect()
+    }
+
+    fn states(&self) -> Vec<WorkerState> {
+        self.iter().map(Worker::state).collect()
+    }
+
+    fn scale(&mut self, worker: usize, factor: f32) {
+        self[worker].scale(factor);
     }
 }
 

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::TrainError;
 use crate::backend::Backend;
 use crate::simulations::{Decider, Setting};
-use crate::validation::ValidationSet;
+use crate::validation::{RESAMPLES, ValidationResult, ValidationSet};
 
 /// Settings of a search.
 #[derive(Clone, Debug)]
@@ -59,30 +59,32 @@ pub(crate) struct RuleSearch {
     backend: Backend,
     /// The traces that choose.
     chooser: ValidationSet,
-    state: SearchState,
-    checked: Vec<CheckedRule>,
+    pub(crate) state: SearchState,
+    /// The rules that were measured since the search was begun or resumed, in their order.
+    pub(crate) checked: Vec<CheckedRule>,
 }
 
 /// The state of a search between two generations.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchState {
-    evolution: Evolution,
+    pub(crate) evolution: Evolution,
     /// Moving average of the distribution's mean.
     average: Vec<f64>,
     rng: Xoshiro256PlusPlus,
-    best: BestRule,
-    simulations: u64,
+    pub(crate) best: BestRule,
+    /// Simulations so far, those of DT included.
+    pub(crate) simulations: u64,
 }
 
 /// The best rule on the traces that choose.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct BestRule {
-    generation: u64,
+pub(crate) struct BestRule {
+    pub(crate) generation: u64,
     weights: Vec<f64>,
     /// Same as [`ValidationResult::value`](crate::ValidationResult::value).
-    value: f64,
+    pub(crate) value: f64,
 }
 
 /// A rule with its result on the traces that choose.
@@ -100,12 +102,8 @@ pub struct CheckedRule {
 }
 
 impl RuleSearchConfig {
-    fn actions(&self) -> ActionSet {
-        ActionSet::of(&self.setting.low_level)
-    }
-
-    fn decider(&self, weights: &[f64]) -> Decider {
-        Decider::linear(LinearRule::from_slice(self.actions(), weights))
+    fn rule(&self, weights: &[f64]) -> LinearRule {
+        LinearRule::from_slice(ActionSet::of(&self.setting.low_level), weights)
     }
 
     /// Returns the training traces with these indices, counted from the first.
@@ -129,52 +127,60 @@ impl RuleSearchConfig {
             let weights = rules.iter_mut().flatten();
             weights.for_each(|weight| *weight = (*weight * units).round() / units);
         }
-        let deciders: Vec<Decider> = rules.iter().map(|rule| self.decider(rule)).collect();
-        let results = chooser.results(&deciders)?;
+        let deciders = rules.iter().map(|rule| Decider::linear(self.rule(rule)));
+        let found = chooser.comparisons(&deciders.collect::<Vec<Decider>>(), RESAMPLES)?;
+        let results: Vec<ValidationResult> = found.iter().map(|one| chooser.result(one)).collect();
         let checked = rules
             .iter()
             .zip(&results)
             .map(|(rule, result)| CheckedRule {
                 generation,
-                weights: LinearRule::from_slice(self.actions(), rule),
+                weights: self.rule(rule),
                 result: chooser.for_manifest(result),
                 fct_ratio_to_dt: result.fct_ratio,
             });
         let checked = checked.collect();
-        let best = rules.into_iter().zip(results);
-        let best = best.map(|(weights, result)| BestRule {
+        let rules = rules.into_iter().zip(results);
+        let rules = rules.map(|(weights, result)| BestRule {
             generation,
             weights,
             value: result.value,
         });
-        let best = best.reduce(BestRule::better).expect("there are rules");
-        Ok((checked, best))
+        Ok((
+            checked,
+            rules.reduce(BestRule::better).expect("there are rules"),
+        ))
     }
 }
 
 impl RuleSearch {
-    /// Measures the rules that the search may begin from, and begins from the best.
-    ///
-    /// # Errors
-    /// When a scenario is not valid, the heuristic does not fit it, or the backend fails.
+    /// Continues a stored search. Without one, measures the rules in `starts` and begins from the best.
     ///
     /// # Panics
-    /// When `starts` is empty.
-    pub(crate) fn begin(
+    /// When there is no rule to begin from.
+    pub(crate) fn new(
         config: RuleSearchConfig,
         backend: &Backend,
         starts: Vec<Vec<f64>>,
+        stored: Option<SearchState>,
     ) -> Result<Self, TrainError> {
         let chooser = config.traces(backend, 0..config.choosing_traces)?;
-        let simulations = (starts.len() as u64 + 1) * config.choosing_traces;
-        let (checked, best) = config.check(&chooser, 0, starts)?;
-        let scales = vec![1.0; best.weights.len()];
-        let state = SearchState {
-            average: best.weights.clone(),
-            evolution: Evolution::new(best.weights.clone(), &scales, config.step),
-            rng: rng::stream(config.seed, config.stream, 0),
-            simulations,
-            best,
+        let mut checked = Vec::new();
+        let state = match stored {
+            Some(state) => state,
+            None => {
+                let simulations = (starts.len() as u64 + 1) * config.choosing_traces;
+                let (measured, best) = config.check(&chooser, 0, starts)?;
+                checked = measured;
+                let (weights, scales) = (best.weights.clone(), vec![1.0; best.weights.len()]);
+                SearchState {
+                    average: weights.clone(),
+                    evolution: Evolution::new(weights, &scales, config.step),
+                    rng: rng::stream(config.seed, config.stream, 0),
+                    best,
+                    simulations,
+                }
+            }
         };
         Ok(Self {
             config,
@@ -185,36 +191,16 @@ impl RuleSearch {
         })
     }
 
-    /// Continues a stored search.
-    ///
-    /// # Errors
-    /// Same as [`begin`](RuleSearch::begin).
-    pub(crate) fn resume(
-        config: RuleSearchConfig,
-        backend: &Backend,
-        state: SearchState,
-    ) -> Result<Self, TrainError> {
-        Ok(Self {
-            chooser: config.traces(backend, 0..config.choosing_traces)?,
-            backend: backend.clone(),
-            config,
-            state,
-            checked: Vec::new(),
-        })
-    }
-
     /// Runs one generation on traces of its own, and returns the costs of its candidates. It does not measure the mean.
-    ///
-    /// # Errors
-    /// Same as [`begin`](RuleSearch::begin).
     pub(crate) fn generation(&mut self) -> Result<Vec<f64>, TrainError> {
         let (config, each) = (&self.config, self.config.generation_traces);
         let first = config.choosing_traces + self.generations() * each;
         let state = &mut self.state;
         let asked = state.evolution.ask(config.candidates, &mut state.rng);
-        let rules: Vec<Decider> = asked.iter().map(|rule| config.decider(rule)).collect();
+        let rules = asked.iter().map(|rule| Decider::linear(config.rule(rule)));
         let traces = config.traces(&self.backend, first..first + each)?;
-        let costs = traces.values(&rules)?;
+        let found = traces.comparisons(&rules.collect::<Vec<Decider>>(), 0)?;
+        let costs: Vec<f64> = found.iter().map(|found| found.value).collect();
         state.evolution.tell(&asked, &costs);
         if let Some(share) = config.average_share {
             for (average, mean) in state.average.iter_mut().zip(state.evolution.mean()) {
@@ -231,9 +217,6 @@ impl RuleSearch {
     }
 
     /// Measures the mean of the distribution, and its average if there is one.
-    ///
-    /// # Errors
-    /// Same as [`begin`](RuleSearch::begin).
     pub(crate) fn check(&mut self) -> Result<(), TrainError> {
         let (config, state) = (&self.config, &mut self.state);
         let average = config.average_share.map(|_| state.average.clone());
@@ -247,42 +230,13 @@ impl RuleSearch {
         Ok(())
     }
 
-    pub(crate) fn state(&self) -> &SearchState {
-        &self.state
-    }
-
     pub(crate) fn generations(&self) -> u64 {
         self.state.evolution.generations()
     }
 
-    /// Returns the global step size of the distribution.
-    pub(crate) fn step(&self) -> f64 {
-        self.state.evolution.step()
-    }
-
-    /// Returns the simulations so far, those of DT included.
-    pub(crate) fn simulations(&self) -> u64 {
-        self.state.simulations
-    }
-
     /// Returns the best rule that was measured.
     pub(crate) fn best(&self) -> LinearRule {
-        LinearRule::from_slice(self.config.actions(), &self.state.best.weights)
-    }
-
-    /// Returns the metric of the best rule relative to DT's.
-    pub(crate) fn best_value(&self) -> f64 {
-        self.state.best.value
-    }
-
-    /// Returns the number of generations before the best rule.
-    pub(crate) fn best_generation(&self) -> u64 {
-        self.state.best.generation
-    }
-
-    /// Returns the rules that were measured since the search was begun or resumed, in their order.
-    pub(crate) fn checked(&self) -> &[CheckedRule] {
-        &self.checked
+        self.config.rule(&self.state.best.weights)
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct TraceSet {
     pub(crate) setting: Setting,
     pub(crate) traces: Vec<TraceRef>,
     /// The traces themselves; empty where hosts generate them.
-    prepared: Vec<PreparedTrace>,
+    pub(crate) prepared: Vec<PreparedTrace>,
 }
 
 /// The policy that decides in a simulation.
@@ -127,29 +127,6 @@ impl Setting {
 }
 
 impl TraceSet {
-    /// Lists traces, and generates none.
-    pub(crate) fn unprepared(setting: Setting, traces: Vec<TraceRef>) -> Self {
-        let prepared = Vec::new();
-        Self {
-            setting,
-            traces,
-            prepared,
-        }
-    }
-
-    /// Generates the traces in parallel on the current pool.
-    ///
-    /// # Errors
-    /// When a scenario is not valid.
-    pub(crate) fn prepared(setting: Setting, traces: Vec<TraceRef>) -> Result<Self, SimError> {
-        let prepared = traces.par_iter().map(|&at| setting.know(at));
-        let prepared = prepared.collect::<Result<_, SimError>>()?;
-        Ok(Self {
-            prepared,
-            ..Self::unprepared(setting, traces)
-        })
-    }
-
     /// Runs every decider on every prepared trace, in parallel on the current pool. Measurements are by decider, then
     /// by trace.
     ///

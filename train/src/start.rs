@@ -4,8 +4,6 @@
 //! rule, at first in the states that the rule meets, then in those that the actor meets itself (DAgger: Ross, Gordon and
 //! Bagnell 2011). From there on the learner continues with soft actor-critic.
 
-use std::ops::Range;
-
 use bufgym_agents::Examples;
 use bufgym_agents::imitation::imitate as teach;
 use bufgym_env::control::{ActionSet, Controller, cell_centre, run_controlled};
@@ -41,23 +39,14 @@ const DROPS_RECENT: usize = 13;
 const ARRIVALS_BEFORE: usize = 14;
 const ACTIONS_MEAN: usize = 15;
 
-/// Measures the rules that the search of a training may begin from, and begins from the best.
-pub(crate) fn begin(config: &TrainConfig, backend: &Backend) -> Result<RuleSearch, TrainError> {
-    RuleSearch::begin(search_config(config), backend, starts(config))
-}
-
-/// Continues the stored search of a training.
-pub(crate) fn resume(
+/// Continues the stored search of a training, or begins it.
+pub(crate) fn search(
     config: &TrainConfig,
     backend: &Backend,
-    state: SearchState,
+    stored: Option<SearchState>,
 ) -> Result<RuleSearch, TrainError> {
-    RuleSearch::resume(search_config(config), backend, state)
-}
-
-fn search_config(config: &TrainConfig) -> RuleSearchConfig {
     let search = config.search();
-    RuleSearchConfig {
+    let settings = RuleSearchConfig {
         setting: config.setting(),
         seed: config.seed,
         stream: "start",
@@ -69,7 +58,8 @@ fn search_config(config: &TrainConfig) -> RuleSearchConfig {
         check_every: CHECK_EVERY,
         average_share: Some(AVERAGE_SHARE),
         units: None,
-    }
+    };
+    RuleSearch::new(settings, backend, starts(config), stored)
 }
 
 /// The best rule of a search as a file: the policy `linear:FILE`.
@@ -82,7 +72,7 @@ pub(crate) fn rule_file(config: &TrainConfig, search: &RuleSearch) -> LinearFile
         scenario_toml: config.scenario.to_toml(),
         objective: config.objective.to_string(),
         seed: config.seed,
-        generations: search.best_generation(),
+        generations: search.state.best.generation,
         training: None,
     }
 }
@@ -186,44 +176,30 @@ pub(crate) fn imitate(
     backend: &Backend,
 ) -> Result<(ActorWeights, f32), TrainError> {
     let start = &config.start;
+    let setting = config.setting();
+    let count = setting.scenarios.len() as u64;
+    let trace = |index: u64| TraceRef {
+        scenario: index_of(index % count),
+        seed: trace_seed(Split::Train, config.seed, FIRST_DAGGER_TRACE + index),
+    };
     let each = whole(config, start.lesson_traces);
     let mut rng = rng::stream(config.seed, "imitation", 0);
     let mut examples: Vec<Examples> = Vec::new();
     let mut difference = f32::NAN;
     for number in 0..start.lessons {
-        let indices = number * each..(number + 1) * each;
         let student = match number {
             0 => Decider::linear(rule.clone()),
             _ => Decider::network(weights.clone()),
         };
-        let met = dagger_round(config, &student, rule, indices, backend)?;
-        let outputs = rule.outputs();
-        for met in met {
-            of_ports(&mut examples, met.ports(), outputs).append(met);
+        let traces: Vec<TraceRef> = (number * each..(number + 1) * each).map(trace).collect();
+        let met = backend.teach(&setting, &traces, &student, rule)?;
+        for met in met.into_iter().flatten() {
+            of_ports(&mut examples, met.ports(), rule.outputs()).append(met);
         }
         let (steps, log_std) = (start.lesson_steps, start.log_std);
         (weights, difference) = teach(&weights, &examples, steps, log_std, &mut rng, device);
     }
     Ok((weights, difference))
-}
-
-/// Returns the teacher's actions in the states that the student meets, by trace and number of ports.
-fn dagger_round(
-    config: &TrainConfig,
-    student: &Decider,
-    teacher: &LinearRule,
-    indices: Range<u64>,
-    backend: &Backend,
-) -> Result<Vec<Examples>, TrainError> {
-    let setting = config.setting();
-    let count = setting.scenarios.len() as u64;
-    let traces = indices.map(|index| TraceRef {
-        scenario: index_of(index % count),
-        seed: trace_seed(Split::Train, config.seed, FIRST_DAGGER_TRACE + index),
-    });
-    let traces: Vec<TraceRef> = traces.collect();
-    let met = backend.teach(&setting, &traces, student, teacher)?;
-    Ok(met.into_iter().flatten().collect())
 }
 
 /// Returns the teacher's actions in the states that the student meets on a trace, by number of ports.
@@ -233,7 +209,7 @@ fn dagger_round(
 ///
 /// # Panics
 /// When the student is a rule.
-pub(crate) fn dagger_round_on(
+pub(crate) fn dagger_round(
     setting: &Setting,
     at: TraceRef,
     student: &RunnablePolicy,

@@ -259,21 +259,12 @@ impl Stored {
     }
 }
 
+#[derive(Debug, thiserror::Error)]
 enum SaveError {
-    Io(io::Error),
-    Train(TrainError),
-}
-
-impl From<io::Error> for SaveError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-impl From<TrainError> for SaveError {
-    fn from(error: TrainError) -> Self {
-        Self::Train(error)
-    }
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Train(#[from] TrainError),
 }
 
 /// `(N, checkpoints/step-N)`, newest first.

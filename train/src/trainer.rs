@@ -23,30 +23,30 @@ use rand::Rng as _;
 
 use crate::backend::Backend;
 use crate::experience::Experience;
+use crate::folder::RULE;
 use crate::learner::{Learned, Learner, learn_from, learn_from_newest};
 use crate::output::Output;
 use crate::report::{Clock, Learning, Rollouts, RoundReport};
-use crate::rollout::Experienced;
+use crate::rollout::{Experienced, WorkerPool};
 use crate::rule_search::RuleSearch;
 use crate::simulations::Decider;
 use crate::start;
 use crate::state::{Best, Counters, State, Stored};
 use crate::validation::{Validation, ValidationResult, ValidationSet};
-use crate::worker_pool::WorkerPool;
-use crate::{Algorithm, TrainConfig, TrainError};
+use crate::{Algorithm, Status, TrainConfig, TrainError};
 
 /// Everything that changes in a training.
 pub(crate) struct Trainer {
-    config: TrainConfig,
-    backend: Backend,
+    pub(crate) config: TrainConfig,
+    pub(crate) backend: Backend,
     device: Device,
     learner: Learner,
     replay: Experience,
     /// The batch of the current update, and that of the next.
     batches: [Batch; 2],
     worker_pool: Box<dyn WorkerPool>,
-    counters: Counters,
-    best: Option<Best>,
+    pub(crate) counters: Counters,
+    pub(crate) best: Option<Best>,
     phase: Phase,
 }
 
@@ -62,91 +62,62 @@ enum Phase {
     Learn,
 }
 
-/// The reason why the loop returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    BudgetSpent,
-    Stopped,
-}
-
-type Validated = Option<Validation>;
-
 impl Trainer {
-    /// Creates the state before the first step.
+    /// Creates the state before the first step, or restores a stored one.
     pub(crate) fn new(
         config: TrainConfig,
+        stored: Option<Stored>,
         device: &Device,
         backend: &Backend,
     ) -> Result<Self, TrainError> {
         let backend = backend.with_threads(config.rollout.threads)?;
-        let worker_pool = backend.begin_workers(&config)?;
-        let seed = |label: &str| stream(config.seed, label, 0).next_u64();
-        let mut replay = Experience::new(&config);
-        take_rollouts(&mut replay, worker_pool.as_ref());
-        Ok(Self {
-            learner: Learner::new(&config, seed("learner"), device)?,
-            backend,
-            device: device.clone(),
-            replay,
-            batches: Default::default(),
-            worker_pool,
-            counters: Counters::default(),
-            best: None,
-            phase: match config.starts_from_rule() {
-                true => Phase::Begin,
-                false => Phase::Learn,
-            },
-            config,
-        })
-    }
-
-    /// Restores a stored state.
-    pub(crate) fn restore(
-        config: TrainConfig,
-        stored: Stored,
-        device: &Device,
-        backend: &Backend,
-    ) -> Result<Self, TrainError> {
-        let backend = backend.with_threads(config.rollout.threads)?;
+        let states = stored.as_ref().map(|stored| &stored.state.workers[..]);
+        let worker_pool = backend.workers(&config, states)?;
         let Stored {
             state,
             replay,
             learner,
-        } = stored;
+        } = match stored {
+            Some(stored) => stored,
+            None => {
+                let seed = stream(config.seed, "learner", 0).next_u64();
+                let mut replay = Experience::new(&config);
+                take_rollouts(&mut replay, worker_pool.as_ref());
+                Stored {
+                    state: State::new(config.to_toml()),
+                    replay,
+                    learner: Learner::new(&config, seed, device)?,
+                }
+            }
+        };
+        let counters = state.counters;
+        let untouched = counters.rounds == 0 && counters.start_simulations == 0;
         let phase = match state.start {
             Some(search) => {
-                let search = start::resume(&config, &backend, search)?;
-                Phase::after(Box::new(search), &config, state.counters.elapsed_s)
+                let search = start::search(&config, &backend, Some(search))?;
+                Phase::after(Box::new(search), &config, counters.elapsed_s)
             }
-            None if is_untouched(&state.counters) && config.starts_from_rule() => Phase::Begin,
+            None if untouched && config.starts_from_rule() => Phase::Begin,
             None => Phase::Learn,
         };
         Ok(Self {
-            worker_pool: backend.restore_workers(&config, &state.workers)?,
             config,
             backend,
             device: device.clone(),
             learner,
             replay,
             batches: Default::default(),
-            counters: state.counters,
+            worker_pool,
+            counters,
             best: state.best,
             phase,
         })
     }
 
-    pub(crate) fn config(&self) -> &TrainConfig {
-        &self.config
-    }
-
-    pub(crate) fn counters(&self) -> Counters {
-        self.counters
-    }
-
     /// Returns the simulations so far, as in [`TrainConfig::simulations`].
     pub(crate) fn simulations(&self) -> u64 {
         let counters = &self.counters;
-        let searched = self.phase.search().map(RuleSearch::simulations);
+        let searched = self.phase.search().map(|search| search.state.simulations);
         // A fork is a part of a simulation.
         let of_forks = match counters.episode_decisions {
             0 => 0,
@@ -158,14 +129,6 @@ impl Trainer {
             + self.config.simulations_of(episodes, counters.decisions)
     }
 
-    pub(crate) fn best(&self) -> Option<Best> {
-        self.best
-    }
-
-    pub(crate) fn backend(&self) -> &Backend {
-        &self.backend
-    }
-
     /// Runs steps until the budget is spent or `stop` is set, and stores the last state. The rules that a search may
     /// begin from are measured in any case.
     pub(crate) fn run(
@@ -173,37 +136,37 @@ impl Trainer {
         output: &mut Output,
         validation: &ValidationSet,
         stop: &AtomicBool,
-    ) -> Result<End, TrainError> {
-        let mut stored = Stopwatch::start();
+    ) -> Result<Status, TrainError> {
+        let mut stored = Instant::now();
         self.start_bar(output);
-        let end = loop {
+        let status = loop {
             if self.budget_spent() {
-                break End::BudgetSpent;
+                break Status::Finished;
             }
             if stop.load(Ordering::SeqCst) && !matches!(self.phase, Phase::Begin) {
-                break End::Stopped;
+                break Status::Interrupted;
             }
             let learned = self.learns();
-            let status = self.step(output, validation)?;
+            let progress = self.step(output, validation)?;
             for note in self.backend.notes() {
                 output.console.say(&note);
             }
             self.check(output)?;
-            output.console.advance(self.progress().1, status);
+            output.console.advance(self.progress().1, progress);
             let begins = self.learns() && !learned;
             if begins {
                 output.console.stop_bar();
                 self.start_bar(output);
             }
-            if (begins || self.is_checkpoint_due(&stored)) && !self.budget_spent() {
+            if (begins || self.is_checkpoint_due(stored)) && !self.budget_spent() {
                 self.store_or_warn(output);
-                stored = Stopwatch::start();
+                stored = Instant::now();
             }
         };
         output.console.stop_bar();
         self.check(output)?;
         self.store(output)?;
-        Ok(end)
+        Ok(status)
     }
 
     /// Makes one step of the current phase. Returns a short text next to the progress bar.
@@ -212,31 +175,31 @@ impl Trainer {
         output: &mut Output,
         validation: &ValidationSet,
     ) -> Result<String, TrainError> {
-        let clock = Stopwatch::start();
+        let clock = Instant::now();
         match mem::replace(&mut self.phase, Phase::Learn) {
             Phase::Learn => return Ok(self.round(output, validation)?.status()),
             Phase::Begin => {
-                let search = start::begin(&self.config, &self.backend)?;
-                self.continue_search(Box::new(search), &clock);
+                let search = start::search(&self.config, &self.backend, None)?;
+                self.continue_search(Box::new(search), clock);
             }
             Phase::Search(mut search) => {
                 self.generation(&mut search, output)?;
-                self.continue_search(search, &clock);
+                self.continue_search(search, clock);
             }
             Phase::Imitate(search) => {
                 self.imitate(*search, output)?;
-                self.counters.elapsed_s += clock.seconds();
+                self.counters.elapsed_s += clock.elapsed().as_secs_f64();
             }
         }
-        let rule = self.phase.search().map(RuleSearch::best_value);
+        let rule = self.phase.search().map(|search| search.state.best.value);
         Ok(rule.map_or(String::new(), |value| {
             format!("rule to start from · {value:.3} × DT on training traces")
         }))
     }
 
     /// Continues with the search, or with the imitation if the search is over. `clock` has the time of this step.
-    fn continue_search(&mut self, search: Box<RuleSearch>, clock: &Stopwatch) {
-        self.counters.elapsed_s += clock.seconds();
+    fn continue_search(&mut self, search: Box<RuleSearch>, clock: Instant) {
+        self.counters.elapsed_s += clock.elapsed().as_secs_f64();
         self.phase = Phase::after(search, &self.config, self.counters.elapsed_s);
     }
 
@@ -245,8 +208,8 @@ impl Trainer {
         search.generation()?;
         if search.is_check_due() {
             search.check()?;
-            let (generation, simulations) = (search.generations(), search.simulations());
-            let value = search.best_value();
+            let (generation, simulations) = (search.generations(), search.state.simulations);
+            let value = search.state.best.value;
             output.curves.start(generation, simulations, value);
             output.console.say(&format!(
                 "{generation:>9} generations {simulations:>5} simulations   rule {value:.3} × DT on training traces"
@@ -270,10 +233,11 @@ impl Trainer {
         output.console.say(&format!(
             "start: {} simulations of linear rules, the best {:.3} × DT on training traces (rule.json); the \
              network acts as it does but for {difference:.3} of a range of 2",
-            search.simulations(),
-            search.best_value()
+            search.state.simulations,
+            search.state.best.value
         ));
-        self.counters.start_simulations = search.simulations() + start::dagger_simulations(config);
+        self.counters.start_simulations =
+            search.state.simulations + start::dagger_simulations(config);
         Ok(())
     }
 
@@ -285,7 +249,7 @@ impl Trainer {
             return;
         }
         let file = start::rule_file(&self.config, search);
-        if let Err(error) = output.folder.write_rule(&file.to_json()) {
+        if let Err(error) = output.folder.write(RULE, &file.to_json()) {
             output.console.warn(&format!("no rule this time: {error}"));
         }
     }
@@ -303,12 +267,10 @@ impl Trainer {
 
         let learning = Learning::of(&learned);
         let played = self.worker_pool.played();
+        let experienced = played.iter().flat_map(|played| &played.rollout);
         let rollouts = Rollouts::of(
             played.iter().flat_map(|played| &played.episodes),
-            played
-                .iter()
-                .flat_map(|played| &played.rollout)
-                .flat_map(Experienced::levels),
+            experienced.flat_map(Experienced::levels),
             self.config.actions().outputs(),
             played.iter().map(|played| played.spread),
         );
@@ -323,9 +285,9 @@ impl Trainer {
             updates: self.learner.updates(),
             episodes: before.episodes + rollouts.episodes,
             episode_decisions: before.episode_decisions + rollouts.decisions_of_episodes,
-            start_simulations: before.start_simulations,
             packets: before.packets + rollouts.packets,
             elapsed_s: before.elapsed_s + round_s,
+            ..before
         };
         let busy = validated.as_ref().map_or(0.0, |v| v.busy.as_secs_f64());
         let result = validated.as_ref().map(|validated| validated.result);
@@ -333,14 +295,9 @@ impl Trainer {
             self.judge(&validated.result, &averaged, before, output, validation)?;
         }
         let report = RoundReport {
-            counters: self.counters,
-            simulations: self.simulations(),
             decisions,
-            replay: self.replay.len() as u64,
             learning,
             rollouts,
-            validation: result,
-            best: self.best.map(|best| best.result.value),
             clock: Clock {
                 wall_s: round_s,
                 learner_s: learner_s.as_secs_f64(),
@@ -348,6 +305,7 @@ impl Trainer {
                 validation_s: busy,
                 threads: self.backend.threads(),
             },
+            ..self.report(result)
         };
         output.curves.round(&report, &output.console)?;
         Ok(report)
@@ -358,15 +316,13 @@ impl Trainer {
         &mut self,
         averaged: &ActorWeights,
         validation: &ValidationSet,
-    ) -> Result<(Learned, Duration, Validated), TrainError> {
+    ) -> Result<(Learned, Duration, Option<Validation>), TrainError> {
         let config = &self.config;
         let exploring = config.algorithm == Algorithm::Sac
             && self.counters.decisions < config.rollout.learning_starts;
         let started = self.counters.start_simulations > 0;
-        let due = self
-            .counters
-            .validations
-            .checked_mul(config.validation.every_decisions);
+        let every = config.validation.every_decisions;
+        let due = self.counters.validations.checked_mul(every);
         let validation_due = due.is_some_and(|due| self.counters.decisions >= due);
         let mut newest = None;
         if let Learner::Ppo(ppo) = &mut self.learner {
@@ -384,10 +340,9 @@ impl Trainer {
             Learner::Ppo(_) | Learner::Cma(_) => newest.unwrap_or_default(),
             Learner::Sac(sac) => {
                 let start = Instant::now();
-                let due = if exploring || !replay.is_ready() {
-                    0
-                } else {
-                    config.learner.updates_per_round
+                let due = match exploring || !replay.is_ready() {
+                    true => 0,
+                    false => config.learner.updates_per_round,
                 };
                 let updates = learn_from(replay, sac, batches, due, config.learner.n_step);
                 (updates, start.elapsed())
@@ -397,11 +352,8 @@ impl Trainer {
             let actor = (!exploring || started).then_some(&actor);
             worker_pool.collect(config.worker_decisions(), actor)
         };
-        let validate = || -> Result<Validated, TrainError> {
-            validation_due
-                .then(|| validation.validate(Decider::network(averaged.clone())))
-                .transpose()
-        };
+        let validated = validation_due.then(|| Decider::network(averaged.clone()));
+        let validate = || validated.map(|actor| validation.validate(actor));
         let ((updates, learner), collected, validated) =
             self.backend.run_concurrently(learn, collect, validate);
         collected?;
@@ -412,7 +364,7 @@ impl Trainer {
         {
             self.even_rewards();
         }
-        Ok((updates, learner, validated?))
+        Ok((updates, learner, validated.transpose()?))
     }
 
     /// In a mixture, brings the returns of all scenarios to the deviation that they have in the first one.
@@ -488,15 +440,20 @@ impl Trainer {
         let actor = Decider::network(weights.clone());
         let result = validation.validate(actor)?.result;
         self.judge(&result, &weights, self.counters, output, validation)?;
-        let report = RoundReport {
+        let report = self.report(Some(result));
+        output.curves.validation(&report, &output.console)
+    }
+
+    /// Reports counters and a validation, and nothing else of a round.
+    fn report(&self, validation: Option<ValidationResult>) -> RoundReport {
+        RoundReport {
             counters: self.counters,
             simulations: self.simulations(),
             replay: self.replay.len() as u64,
-            validation: Some(result),
+            validation,
             best: self.best.map(|best| best.result.value),
             ..RoundReport::default()
-        };
-        output.curves.validation(&report, &output.console)
+        }
     }
 
     /// Stores the whole state.
@@ -504,7 +461,7 @@ impl Trainer {
         let mut state = State::new(self.config.to_toml());
         state.counters = self.counters;
         state.best = self.best;
-        state.start = self.phase.search().map(|search| search.state().clone());
+        state.start = self.phase.search().map(|search| search.state.clone());
         (state.metrics_bytes, state.perf_bytes) = output.curves.sync()?;
         state.workers = self.worker_pool.states();
         // A missing folder is not created again.
@@ -550,15 +507,13 @@ impl Trainer {
             "where it was moved, its last checkpoint is there to resume from; where it was removed, \
              all its results are lost"
                 .to_owned()
+        } else if let Err(error) = self.store(output) {
+            format!("the state cannot be stored: {error}")
         } else {
-            match self.store(output) {
-                Ok(()) => format!(
-                    "the state after {decisions} decisions is stored; --resume {} --force continues \
-                     from it",
-                    path.display()
-                ),
-                Err(error) => format!("the state cannot be stored: {error}"),
-            }
+            format!(
+                "the state after {decisions} decisions is stored; --resume {} --force continues from it",
+                path.display()
+            )
         };
         Err(TrainError::FolderChanged { path, lost, left })
     }
@@ -568,29 +523,20 @@ impl Trainer {
         matches!(self.phase, Phase::Learn)
     }
 
-    fn is_checkpoint_due(&self, stored: &Stopwatch) -> bool {
+    fn is_checkpoint_due(&self, stored: Instant) -> bool {
         let config = &self.config.checkpoint;
         let by_rounds =
             config.every_rounds > 0 && self.counters.rounds.is_multiple_of(config.every_rounds);
-        by_rounds || stored.seconds() >= config.every_seconds
+        by_rounds || stored.elapsed().as_secs_f64() >= config.every_seconds
     }
 
     fn budget_spent(&self) -> bool {
-        if !self.learns() {
-            return false;
-        }
-        if self.config.algorithm == Algorithm::Cma {
-            // The search was the whole training.
-            return true;
-        }
-        let budget = &self.config.budget;
-        let steps = budget
-            .steps
-            .is_some_and(|steps| self.counters.decisions >= steps);
-        let minutes = budget
-            .minutes
-            .is_some_and(|minutes| self.counters.elapsed_s >= 60.0 * minutes);
-        steps || minutes
+        let (budget, counters) = (&self.config.budget, &self.counters);
+        let steps = budget.steps.is_some_and(|most| counters.decisions >= most);
+        let minutes = budget.minutes.map(|minutes| 60.0 * minutes);
+        let time = minutes.is_some_and(|most| counters.elapsed_s >= most);
+        // With CMA-ES the search is the whole training.
+        self.learns() && (steps || time || self.config.algorithm == Algorithm::Cma)
     }
 
     fn start_bar(&self, output: &mut Output) {
@@ -605,18 +551,12 @@ impl Trainer {
             let done = self.phase.search().map_or(0, RuleSearch::generations);
             return (self.config.search().generations, done);
         }
-        let Counters {
-            decisions,
-            elapsed_s,
-            ..
-        } = self.counters;
-        match self.config.budget.steps {
-            Some(steps) => (steps, decisions.min(steps)),
-            None => {
-                let seconds = 60.0 * self.config.budget.minutes.unwrap_or(0.0);
-                (floor_u64(seconds), floor_u64(elapsed_s.min(seconds)))
-            }
-        }
+        let (budget, counters) = (&self.config.budget, &self.counters);
+        let seconds = 60.0 * budget.minutes.unwrap_or(0.0);
+        let past = floor_u64(counters.elapsed_s.min(seconds));
+        let timed = (floor_u64(seconds), past);
+        let counted = |steps| (steps, counters.decisions.min(steps));
+        budget.steps.map_or(timed, counted)
     }
 }
 
@@ -651,23 +591,5 @@ fn take_rollouts(replay: &mut Experience, worker_pool: &dyn WorkerPool) {
         for pair in &played.pairs {
             replay.take_pair(index, pair);
         }
-    }
-}
-
-/// Returns true if nothing has happened yet.
-fn is_untouched(counters: &Counters) -> bool {
-    counters.rounds == 0 && counters.start_simulations == 0
-}
-
-/// Wall-clock time since a moment.
-struct Stopwatch(Instant);
-
-impl Stopwatch {
-    fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    fn seconds(&self) -> f64 {
-        self.0.elapsed().as_secs_f64()
     }
 }

@@ -24,6 +24,7 @@ use serde::Serialize;
 use crate::TrainError;
 use crate::backend::Backend;
 use crate::config::{Start, TrainConfig, built_in};
+use crate::limits::require_least;
 use crate::simulations::{Decider, Setting};
 use crate::validation::ValidationSet;
 
@@ -228,17 +229,10 @@ fn lowest<'a>(policies: &'a [PolicySpec], costs: &[f64]) -> Option<(&'a PolicySp
 
 impl TuneConfig {
     fn check(&self) -> Result<(), TrainError> {
-        let least = [
+        require_least(&[
             ("simulations", self.simulations, MIN_SIMULATIONS),
             ("traces", self.traces, 1),
-        ];
-        match least.into_iter().find(|(_, value, least)| value < least) {
-            None => Ok(()),
-            Some((setting, value, least)) => Err(TrainError::Setting {
-                setting,
-                problem: format!("{value} is too few; at least {least} are needed"),
-            }),
-        }
+        ])
     }
 
     /// The default, the policy as it is given, and the other starts, as far as they fit the scenario.
@@ -296,9 +290,9 @@ impl TraceSchedule<'_> {
             .map(|(policy, _)| Decider::Rule(policy.clone()))
             .collect();
         self.simulations += running.len() as u64 * traces;
-        let mut found = set.values(&running)?.into_iter();
+        let mut found = set.comparisons(&running, 0)?.into_iter();
         let cost = |usable: bool| match usable {
-            true => found.next().unwrap_or(f64::INFINITY),
+            true => found.next().map_or(f64::INFINITY, |found| found.value),
             false => f64::INFINITY,
         };
         Ok(usable.into_iter().map(cost).collect())

@@ -19,7 +19,7 @@ use crate::backend::Backend;
 use crate::simulations::{Decider, Setting, TraceRef, TraceSet};
 
 /// Bootstrap resamples of an interval in the log. Published intervals come from an evaluation.
-const RESAMPLES: usize = 1_000;
+pub(crate) const RESAMPLES: usize = 1_000;
 
 /// The result of one validation. Lower values are better.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,25 +90,13 @@ impl ValidationSet {
     /// # Errors
     /// When the low-level policy does not fit the scenario.
     pub(crate) fn validate(&self, decider: Decider) -> Result<Validation, TrainError> {
-        let (mut samples, busy) = self.measure(&[decider])?;
-        let samples = samples.pop().unwrap_or_default();
-        let result = self.result(&self.compare(&samples, RESAMPLES));
+        let (samples, busy) = self.measure(&[decider])?;
+        let result = self.result(&self.compare(&samples[0], RESAMPLES));
         Ok(Validation { result, busy })
     }
 
-    /// Returns the results of several deciders, each as of [`validate`](ValidationSet::validate).
-    ///
-    /// # Errors
-    /// When the low-level policy does not fit the scenario.
-    pub(crate) fn results(
-        &self,
-        deciders: &[Decider],
-    ) -> Result<Vec<ValidationResult>, TrainError> {
-        let found = self.comparisons(deciders, RESAMPLES)?;
-        Ok(found.iter().map(|found| self.result(found)).collect())
-    }
-
-    fn result(&self, found: &Comparison) -> ValidationResult {
+    /// Returns a comparison of [`comparisons`](ValidationSet::comparisons) as a result.
+    pub(crate) fn result(&self, found: &Comparison) -> ValidationResult {
         ValidationResult {
             value: found.value,
             low: found.ratio.low,
@@ -121,15 +109,6 @@ impl ValidationSet {
 
     fn count(&self) -> usize {
         self.traces.traces.len()
-    }
-
-    /// The value of each decider relative to DT, as in [`ValidationResult::value`].
-    ///
-    /// # Errors
-    /// When the low-level policy does not fit the scenario.
-    pub(crate) fn values(&self, deciders: &[Decider]) -> Result<Vec<f64>, TrainError> {
-        let found = self.comparisons(deciders, 0)?;
-        Ok(found.iter().map(|found| found.value).collect())
     }
 
     /// Compares each decider with DT.

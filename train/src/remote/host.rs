@@ -19,7 +19,7 @@ use super::message::{Answer, Measure, Origin, Part, Play, Request, Teach};
 use crate::TrainConfig;
 use crate::rollout::Worker;
 use crate::simulations::{Decider, PreparedTrace, RunnablePolicy, Setting, TraceRef};
-use crate::start::dagger_round_on;
+use crate::start::dagger_round;
 
 /// Limit on the flows of the traces that are kept: some 256 MiB.
 const MAX_FLOWS: usize = 4 << 20;
@@ -48,13 +48,6 @@ struct Traces {
     known: BTreeMap<TraceRef, Arc<PreparedTrace>>,
     order: VecDeque<TraceRef>,
     flows: usize,
-}
-
-/// Reason why there is no result.
-enum Trouble {
-    Unfit(String),
-    Failed(String),
-    Refused(String),
 }
 
 impl Host {
@@ -101,13 +94,13 @@ impl Host {
     /// When the answer cannot be written.
     pub fn serve(&mut self, request: &[u8]) -> Result<Vec<u8>, RemoteError> {
         let answer = match frame::decode(Kind::Request, request) {
-            Ok(request) => self.answer(request).unwrap_or_else(Trouble::answer),
+            Ok(request) => self.answer(request).unwrap_or_else(|problem| problem),
             Err(error) => Answer::Refused(error.to_string()),
         };
         frame::encode(Kind::Answer, &answer)
     }
 
-    fn answer(&mut self, request: Request) -> Result<Answer, Trouble> {
+    fn answer(&mut self, request: Request) -> Result<Answer, Answer> {
         match request {
             Request::Play(play) => self.play(play),
             Request::Measure(measure) => self.measure(measure),
@@ -116,21 +109,22 @@ impl Host {
         }
     }
 
-    fn play(&mut self, play: Play) -> Result<Answer, Trouble> {
+    fn play(&mut self, play: Play) -> Result<Answer, Answer> {
         let actor = play.actor.map(|actor| ActorWeights::try_from(*actor));
         let actor = actor.transpose();
-        let actor = actor.map_err(|error| Trouble::Refused(error.to_string()))?;
+        let actor = actor.map_err(|error| Answer::Refused(error.to_string()))?;
         let actor = actor.as_ref().map(FastActor::new);
         let players = Players::of(&mut self.players, &play.config)?;
         let workers = play.workers.into_iter();
         let ready = workers.map(|(index, origin)| players.take(index, play.round, origin));
-        let ready = ready.collect::<Result<Vec<(usize, Option<Worker>, Origin)>, Trouble>>()?;
+        let ready = ready.collect::<Result<Vec<(usize, Option<Worker>, Origin)>, Answer>>()?;
         let config = &players.config;
         let played = self.pool.install(|| {
             let played = ready.into_par_iter().map(|(index, held, origin)| {
-                let mut worker = match held {
-                    Some(worker) => worker,
-                    None => arrive(config, index, origin)?,
+                let mut worker = match (held, &origin) {
+                    (Some(worker), _) => worker,
+                    (None, Origin::Stored(state)) => Worker::new(config, index, Some(state))?,
+                    (None, Origin::New | Origin::Held) => Worker::new(config, index, None)?,
                 };
                 if play.decisions > 0 {
                     worker.collect(play.decisions, actor.as_ref())?;
@@ -152,7 +146,7 @@ impl Host {
         Ok(Answer::RolloutResult(parts))
     }
 
-    fn measure(&mut self, measure: Measure) -> Result<Answer, Trouble> {
+    fn measure(&mut self, measure: Measure) -> Result<Answer, Answer> {
         let Measure {
             setting,
             deciders,
@@ -163,7 +157,7 @@ impl Host {
             decider >= deciders.len() || at.scenario >= scenarios
         };
         if runs.iter().any(foreign) {
-            return Err(Trouble::Refused(
+            return Err(Answer::Refused(
                 "the request names an unknown scenario or policy".to_owned(),
             ));
         }
@@ -180,12 +174,12 @@ impl Host {
         Ok(Answer::Measured(measured))
     }
 
-    fn simulate(&self, batch: &Batch) -> Result<Answer, Trouble> {
+    fn simulate(&self, batch: &Batch) -> Result<Answer, Answer> {
         let results = self.pool.install(|| batch.run(&self.measurements))?;
         Ok(Answer::Simulated(results))
     }
 
-    fn teach(&self, teach: Teach) -> Result<Answer, Trouble> {
+    fn teach(&self, teach: Teach) -> Result<Answer, Answer> {
         let Teach {
             setting,
             student,
@@ -197,44 +191,34 @@ impl Host {
             teacher,
             matches!(student, Decider::Rule(_)) || traces.iter().any(|at| at.scenario >= scenarios),
         ) else {
-            return Err(Trouble::Refused(
+            return Err(Answer::Refused(
                 "teacher, student or trace is missing".to_owned(),
             ));
         };
         let student = student.ready();
         let taught = self.pool.install(|| {
             let traces = traces.par_iter();
-            let taught = traces.map(|&at| dagger_round_on(&setting, at, &student, &teacher));
+            let taught = traces.map(|&at| dagger_round(&setting, at, &student, &teacher));
             taught.collect::<Result<_, SimError>>()
         })?;
         Ok(Answer::Taught(taught))
     }
 }
 
-/// Creates a worker that was not on this host before.
-fn arrive(config: &TrainConfig, index: usize, origin: Origin) -> Result<Worker, EnvError> {
-    let mut worker = Worker::new(config, index)?;
-    match origin {
-        Origin::Stored(state) => worker.restore(&state)?,
-        Origin::New | Origin::Held => worker.begin()?,
-    }
-    Ok(worker)
-}
-
 impl Players {
     /// Returns the workers of the training with these settings. Workers of another training are dropped.
-    fn of<'a>(players: &'a mut Option<Players>, text: &str) -> Result<&'a mut Players, Trouble> {
+    fn of<'a>(players: &'a mut Option<Players>, text: &str) -> Result<&'a mut Players, Answer> {
         let same = players.as_ref().is_some_and(|players| players.text == text);
         if !same {
             let config = TrainConfig::from_toml_str(text, Path::new("the settings of the head"));
             let config = config.and_then(|config| config.validate().map(|()| config));
             *players = Some(Players {
                 text: text.to_owned(),
-                config: config.map_err(|error| Trouble::Refused(error.to_string()))?,
+                config: config.map_err(|error| Answer::Refused(error.to_string()))?,
                 held: BTreeMap::new(),
             });
         }
-        let none = || Trouble::Refused("there are no settings".to_owned());
+        let none = || Answer::Refused("there are no settings".to_owned());
         players.as_mut().ok_or_else(none)
     }
 
@@ -244,8 +228,8 @@ impl Players {
         index: usize,
         round: u64,
         origin: Origin,
-    ) -> Result<(usize, Option<Worker>, Origin), Trouble> {
-        let refused = |what: &str| Err(Trouble::Refused(format!("worker {index}: {what}")));
+    ) -> Result<(usize, Option<Worker>, Origin), Answer> {
+        let refused = |what: &str| Err(Answer::Refused(format!("worker {index}: {what}")));
         if index >= self.config.rollout.workers {
             return refused("the training has fewer");
         }
@@ -306,23 +290,13 @@ impl Traces {
     }
 }
 
-impl Trouble {
-    fn answer(self) -> Answer {
-        match self {
-            Self::Unfit(problem) => Answer::Unfit(problem),
-            Self::Failed(problem) => Answer::Failed(problem),
-            Self::Refused(problem) => Answer::Refused(problem),
-        }
-    }
-}
-
-impl From<EnvError> for Trouble {
+impl From<EnvError> for Answer {
     fn from(error: EnvError) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-impl From<SimError> for Trouble {
+impl From<SimError> for Answer {
     fn from(error: SimError) -> Self {
         let problem = error.to_string();
         match is_unfit(&error) {
@@ -332,7 +306,7 @@ impl From<SimError> for Trouble {
     }
 }
 
-impl From<BatchError> for Trouble {
+impl From<BatchError> for Answer {
     fn from(error: BatchError) -> Self {
         match error {
             BatchError::Unfit(problem) => Self::Unfit(problem),

@@ -8,8 +8,7 @@ use bufgym_models::ActorWeights;
 use super::cluster::unexpected;
 use super::message::{Answer, Origin, Part, Play, Request};
 use super::{Cluster, HostId, RemoteError};
-use crate::rollout::{RolloutResult, WorkerState};
-use crate::worker_pool::WorkerPool;
+use crate::rollout::{RolloutResult, WorkerPool, WorkerState};
 use crate::{TrainConfig, TrainError};
 
 /// All workers of a training, each on some host, with their states as of the last round.
@@ -32,31 +31,27 @@ struct WorkerSlot {
 }
 
 impl RemoteWorkers {
-    /// Creates workers in their first episodes.
-    pub(crate) fn begin(config: &TrainConfig, cluster: &Cluster) -> Result<Self, TrainError> {
-        let states = vec![None; config.rollout.workers];
-        let mut workers = Self::new(config, cluster, states);
-        workers.collect(0, None)?;
-        Ok(workers)
-    }
-
-    /// Restores stored workers. Hosts restore them when they play.
-    pub(crate) fn restore(config: &TrainConfig, states: &[WorkerState], cluster: &Cluster) -> Self {
-        Self::new(config, cluster, states.iter().cloned().map(Some).collect())
-    }
-
-    fn new(config: &TrainConfig, cluster: &Cluster, states: Vec<Option<WorkerState>>) -> Self {
-        let slot = |state| WorkerSlot {
+    /// Creates workers in their first episodes, or in stored states, which hosts restore when they play.
+    pub(crate) fn new(
+        config: &TrainConfig,
+        cluster: &Cluster,
+        stored: Option<&[WorkerState]>,
+    ) -> Result<Self, TrainError> {
+        let slot = |index: usize| WorkerSlot {
             home: None,
-            state,
+            state: stored.map(|states| states[index].clone()),
             played: RolloutResult::default(),
         };
-        Self {
+        let mut workers = Self {
             cluster: cluster.clone(),
             config: config.to_toml(),
             round: 0,
-            slots: states.into_iter().map(slot).collect(),
+            slots: (0..config.rollout.workers).map(slot).collect(),
+        };
+        if stored.is_none() {
+            workers.collect(0, None)?;
         }
+        Ok(workers)
     }
 
     fn request(

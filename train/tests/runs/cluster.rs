@@ -21,7 +21,7 @@ const BUILD: &str = "this build";
 
 fn on<'a>(cluster: &Cluster, stop: &'a AtomicBool) -> Controls<'a> {
     Controls {
-        backend: cluster.clone().into(),
+        backend: cluster.into(),
         ..on_this_machine(stop)
     }
 }

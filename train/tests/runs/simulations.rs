@@ -70,9 +70,9 @@ fn parameters_are_found_as_in_one_process() {
         simulations: 200,
         ..TuneConfig::new(scenario(), "dt+random".parse().unwrap(), 1)
     };
-    let found = |backend: &Backend| {
+    let found = |backend: Backend| {
         let mut told = Vec::new();
-        let tuning = tune(&config, backend, &mut |progress| {
+        let tuning = tune(&config, &backend, &mut |progress| {
             told.push((progress.done, progress.best.to_string()));
         });
         let tuning = Tuning {
@@ -81,15 +81,9 @@ fn parameters_are_found_as_in_one_process() {
         };
         (tuning, told)
     };
-    let here = found(&Backend::default());
-    assert_eq!(
-        with_hosts(u64::MAX, |cluster| found(&cluster.clone().into())),
-        here
-    );
-    assert_eq!(
-        with_hosts(3, |cluster| found(&cluster.clone().into())),
-        here
-    );
+    let here = found(Backend::default());
+    assert_eq!(with_hosts(u64::MAX, |cluster| found(cluster.into())), here);
+    assert_eq!(with_hosts(3, |cluster| found(cluster.into())), here);
 }
 
 #[test]
@@ -101,13 +95,13 @@ fn a_linear_rule_is_found_as_in_one_process() {
         generation_traces: 2,
         ..LinearConfig::new(scenario(), 5)
     };
-    let found = |backend: &Backend| LinearTuning {
+    let found = |backend: Backend| LinearTuning {
         wall_s: 0.0,
-        ..tune_linear(&config, backend, &mut |_| ()).unwrap()
+        ..tune_linear(&config, &backend, &mut |_| ()).unwrap()
     };
     assert_eq!(
-        with_hosts(2, |cluster| found(&cluster.clone().into())),
-        found(&Backend::default())
+        with_hosts(2, |cluster| found(cluster.into())),
+        found(Backend::default())
     );
 }
 
@@ -120,7 +114,7 @@ fn a_policy_that_does_not_fit_is_bad_input_on_hosts_too() {
         5,
     );
     let refused = with_hosts(u64::MAX, |cluster| {
-        tune_linear(&invalid, &cluster.clone().into(), &mut |_| ()).unwrap_err()
+        tune_linear(&invalid, &cluster.into(), &mut |_| ()).unwrap_err()
     });
     assert!(matches!(&refused, TrainError::Simulation(_)), "{refused}");
 
@@ -295,7 +289,7 @@ fn without_hosts_a_search_fails_with_the_reason() {
         simulations: 100,
         ..TuneConfig::new(scenario(), "dt".parse().unwrap(), 1)
     };
-    let failed = tune(&config, &cluster.into(), &mut |_| ()).unwrap_err();
+    let failed = tune(&config, &Backend::from(&cluster), &mut |_| ()).unwrap_err();
     assert!(
         matches!(failed, TrainError::Remote(RemoteError::Closed(why)) if why == "no node is left")
     );
