@@ -29,6 +29,7 @@ from bufgym._native import (
     __version__,
     environments,
 )
+from bufgym.arguments import EnvOptions
 from bufgym.env import BufferEnv, make
 from bufgym.evaluation import Evaluation, Policy, Simulation, evaluate, simulate
 from bufgym.registration import register_envs
@@ -39,6 +40,7 @@ __all__ = [
     "ALPHAS",
     "BufferEnv",
     "BufferVectorEnv",
+    "EnvOptions",
     "Evaluation",
     "FEATURE_NAMES",
     "HISTORY",

@@ -105,7 +105,7 @@ class VectorEnv:
     def action_space(self) -> _Bounds: ...
     def threads(self) -> int: ...
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays that every call writes to, by name."""
+        """The arrays that every call writes to, by name; those of infos by their names there."""
 
     def reset(
         self, seeds: list[int | None], mask: list[bool] | None = None, trace: int | None = None

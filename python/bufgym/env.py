@@ -1,13 +1,14 @@
 """A single switch as an environment of Gymnasium."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Unpack
 
 from bufgym import _native, arguments
+from bufgym.arguments import EnvOptions
 
 Observation = NDArray[np.float32]
 Action = NDArray[np.float32]
@@ -57,18 +58,10 @@ class BufferEnv(gymnasium.Env[Observation, Action]):
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}
 
-    def __init__(
-        self,
-        env_id: str,
-        *,
-        render_mode: str | None = None,
-        settings: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> None:
-        if render_mode not in (None, "rgb_array"):
-            raise ValueError(f"render_mode {render_mode!r} is not known; it is 'rgb_array' or None")
-        self.render_mode = render_mode
-        self._native = _native.Env(env_id, arguments.native(settings, options))
+    @arguments.explicit
+    def __init__(self, env_id: str, *, render_mode: str | None = None, **options: Unpack[EnvOptions]) -> None:
+        self.render_mode = arguments.render_mode(render_mode)
+        self._native = _native.Env(env_id, arguments.native(options))
         self._seeding = arguments.Seeding(options)
         self.observation_space = arguments.box(self._native.observation_space())
         self.action_space = arguments.box(self._native.action_space())
@@ -87,7 +80,7 @@ class BufferEnv(gymnasium.Env[Observation, Action]):
             options: ``{"trace": index}`` plays exactly this trace of the split.
         """
         seed = self._seeding.seed(seed)
-        observation, info = self._native.reset(seed, **_trace(options))
+        observation, info = self._native.reset(seed, **arguments.reset_options(options, "trace"))
         self._seeding.seeded = True
         super().reset(seed=seed)
         return observation, info
@@ -127,18 +120,11 @@ class BufferEnv(gymnasium.Env[Observation, Action]):
         return self._native.scenario()
 
 
-def _trace(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The option of a reset, if any."""
-    unknown = [key for key in options or {} if key != "trace"]
-    if unknown:
-        raise ValueError(f"options[{unknown[0]!r}] is not known; a reset has the option 'trace'")
-    return dict(options or {})
-
-
-def make(env_id: str, **options: Any) -> BufferEnv:
-    """The environment called ``env_id``, without wrappers.
+@arguments.explicit
+def make(env_id: str, *, render_mode: str | None = None, **options: Unpack[EnvOptions]) -> BufferEnv:
+    """Returns the environment called ``env_id`` without wrappers, see :class:`BufferEnv`.
 
     ``gymnasium.make`` takes the same arguments; it puts wrappers around the environment that check the
     order of calls and, once, what is returned.
     """
-    return BufferEnv(env_id, **options)
+    return BufferEnv(env_id, render_mode=render_mode, **options)

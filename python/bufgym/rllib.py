@@ -31,8 +31,10 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from ray.tune.registry import register_env
 from torch import Tensor, nn
 
-from bufgym import _native, arguments
+from bufgym import _native, network
+from bufgym.arguments import EnvOptions
 from bufgym.env import BufferEnv
+from bufgym.network import Infos, Observations
 from bufgym.torch import Actor
 from bufgym.vector import BufferVectorEnv
 
@@ -40,9 +42,23 @@ from bufgym.vector import BufferVectorEnv
 _PER_PORT = 40
 
 
+class EnvConfig(EnvOptions, total=False):
+    """The configuration of an environment of one switch.
+
+    Args:
+        num_envs: how many step together; without it there is one, and no ``threads``.
+        threads: on which they step; one per processor by default.
+        render_mode: as in :class:`bufgym.BufferEnv`.
+    """
+
+    num_envs: int | None
+    threads: int | None
+    render_mode: str | None
+
+
 def register_envs() -> None:
     """Registers every environment with RLlib; ``config.environment("bufgym/NDT-16x1G-v0", env_config={...})`` takes
-    the keyword arguments of :class:`bufgym.BufferEnv` then.
+    the keyword arguments of :class:`bufgym.EnvOptions` then.
 
     Environments of one switch are made by :func:`make`, networks are a :class:`NetworkEnv`.
     """
@@ -50,7 +66,7 @@ def register_envs() -> None:
         register_env(env_id, partial(NetworkEnv if is_network else make, env_id))
 
 
-def make(env_id: str, config: Mapping[str, Any] | None = None) -> gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]:
+def make(env_id: str, config: EnvConfig | None = None) -> gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]:
     """One switch, or several that step on threads of Rust where the configuration has ``num_envs``.
 
     RLlib asks for several with ``env_runners(gym_env_vectorize_mode="vector_entry_point",
@@ -60,9 +76,9 @@ def make(env_id: str, config: Mapping[str, Any] | None = None) -> gymnasium.Env[
 
     Args:
         env_id: registered name of a single switch, see ``bufgym.environments()``.
-        config: keyword arguments of :class:`bufgym.BufferEnv`; with ``num_envs`` also ``threads``.
+        config: see :class:`EnvConfig`.
     """
-    options = dict(config or {})
+    options: dict[str, Any] = dict(config or {})
     num_envs = options.pop("num_envs", None)
     if num_envs is not None:
         # RLlib keeps what it is given, so the arrays are new ones at every step.
@@ -97,7 +113,7 @@ def _reshaped(space: gymnasium.Space[Any]) -> Callable[[Any], NDArray[np.float32
     return lambda action: np.asarray(action, np.float32).reshape(shape)
 
 
-class NetworkEnv(MultiAgentEnv):  # type: ignore[misc]
+class NetworkEnv(network.NetworkEnv, MultiAgentEnv):  # type: ignore[misc]
     """A network whose switches are agents: ``leaf_0``, ``leaf_1``, ... ``spine_0``, ...
 
     Switches decide each at its own times. A step has an observation of the one whose turn is next, and the reward
@@ -105,67 +121,44 @@ class NetworkEnv(MultiAgentEnv):  # type: ignore[misc]
     spines differ in their number of ports, so each kind has a policy of its own: :func:`kind` maps agents to them.
 
     Args:
-        env_id: registered name, such as ``"bufgym/LeafSpine-4x4-v0"``.
-        config: keyword arguments of :class:`bufgym.BufferEnv`.
+        env_id: registered name of a network, see ``bufgym.environments()``.
+        config: keyword arguments, see :class:`bufgym.EnvOptions`.
     """
 
-    def __init__(
-        self, env_id: str = "bufgym/LeafSpine-4x4-v0", config: Mapping[str, Any] | None = None
-    ) -> None:
-        options = dict(config or {})
-        settings = options.pop("settings", None)
-        self._native = _native.NetworkEnv(env_id, arguments.native(settings, options))
-        self._seeding = arguments.Seeding(options)
-        self.possible_agents = self._native.agents()
+    def __init__(self, env_id: str = "bufgym/LeafSpine-4x4-v0", config: EnvOptions | None = None) -> None:
+        network.NetworkEnv.__init__(self, env_id, **(config or {}))
         self.agents = list(self.possible_agents)
-        actions = [arguments.box(bounds) for bounds in self._native.action_spaces()]
-        self._reshaped = [_reshaped(space) for space in actions]
-        self.action_spaces = self._named(actions)
-        self.observation_spaces = self._named(
-            [arguments.box(bounds) for bounds in self._native.observation_spaces()]
-        )
-        super().__init__()
-
-    def _named(self, spaces: list[Box]) -> dict[str, Box]:
-        return {agent: _flat(space) for agent, space in zip(self.possible_agents, spaces, strict=True)}
+        self._reshaped = {agent: _reshaped(space) for agent, space in self.action_spaces.items()}
+        self.action_spaces = {agent: _flat(space) for agent, space in self.action_spaces.items()}
+        self.observation_spaces = {agent: _flat(space) for agent, space in self.observation_spaces.items()}
+        MultiAgentEnv.__init__(self)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, NDArray[np.float32]], dict[str, dict[str, Any]]]:
+    ) -> tuple[Observations, Infos]:
         """Begins an episode and runs to its first turn; ``options={"trace": index}`` plays this trace. Seeds are
         as in :meth:`bufgym.BufferEnv.reset`."""
-        self._native.reset(self._seeding.seed(seed), (options or {}).get("trace"))
-        self._seeding.seeded = True
+        self._begin(seed, options)
         observations, _, infos = self._told()
         return observations, infos
 
-    def step(self, action_dict: Mapping[str, NDArray[np.float32]]) -> tuple[
-        dict[str, NDArray[np.float32]],
-        dict[str, float],
-        dict[str, bool],
-        dict[str, bool],
-        dict[str, dict[str, Any]],
-    ]:
+    def step(
+        self, action_dict: Mapping[str, NDArray[np.float32]]
+    ) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]:
         """Applies the action of the switch whose turn it is, and runs to the next turn or the end."""
-        turn = self._native.turn()
-        agent = self.possible_agents[turn]
-        if agent not in action_dict:
-            raise ValueError(f"action_dict: none of {agent}, whose turn it is")
-        terminated, truncated = self._native.step(self._reshaped[turn](action_dict[agent]))
+        actions = {agent: self._reshaped[agent](action) for agent, action in action_dict.items()}
+        terminated, truncated = self._decide(actions)
         observations, rewards, infos = self._told()
         terminations = {**dict.fromkeys(observations, terminated), "__all__": terminated}
         truncations = {**dict.fromkeys(observations, truncated), "__all__": truncated}
         return observations, rewards, terminations, truncations, infos
 
-    def _told(self) -> tuple[dict[str, NDArray[np.float32]], dict[str, float], dict[str, dict[str, Any]]]:
+    def _told(self) -> tuple[Observations, dict[str, float], Infos]:
         """Returns the news for agents whose turn it is or whose last interval has ended."""
-        observations, rewards, infos = {}, {}, {}
-        for agent, (observation, reward, info) in zip(self.possible_agents, self._native.told(), strict=True):
-            if info["turn"] or info["transition"]:
-                observations[agent], infos[agent] = observation.ravel(), info
-            if info["transition"]:
-                rewards[agent] = reward
-        return observations, rewards, infos
+        observations, rewards, infos = super()._told()
+        infos = {agent: info for agent, info in infos.items() if info["turn"] or info["transition"]}
+        rewards = {agent: rewards[agent] for agent, info in infos.items() if info["transition"]}
+        return {agent: observations[agent].ravel() for agent in infos}, rewards, infos
 
 
 def kind(agent_id: str, *_: Any, **__: Any) -> str:

@@ -112,12 +112,32 @@ class SAC:
         self._learner.save(os.fspath(folder))
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], env: gymnasium.Env[Any, Any], **options: Any) -> "SAC":
-        """Reads what :meth:`save` wrote. ``options`` are ``learning_starts`` and ``updates_per_step``."""
+    def load(
+        cls,
+        folder: str | os.PathLike[str],
+        env: gymnasium.Env[Any, Any],
+        *,
+        learning_starts: int = 100,
+        updates_per_step: int = 1,
+    ) -> "SAC":
+        """Reads what :meth:`save` wrote.
+
+        Args:
+            folder: that of :meth:`save`.
+            env: the environment to go on in, with spaces of the same sizes.
+            learning_starts: steps with actions drawn uniformly, before the first update.
+            updates_per_step: gradient updates after each later step.
+
+        Raises:
+            ValueError: the spaces have other sizes, or the folder is damaged.
+            OSError: the folder cannot be read.
+        """
         learner = _native.Sac.load(os.fspath(folder))
         sizes = (flatdim(env.observation_space), flatdim(env.action_space))
         if learner.sizes() != sizes:
             raise ValueError(f"{os.fspath(folder)} is of a task with sizes {learner.sizes()}, not {sizes}")
-        agent = cls(env, width=1, capacity=1, **options)
+        agent = cls(
+            env, width=1, capacity=1, learning_starts=learning_starts, updates_per_step=updates_per_step
+        )
         agent._learner = learner
         return agent

@@ -1,25 +1,20 @@
 """Several switches in parallel as a vector environment of Gymnasium."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
+from typing_extensions import Unpack
 
 from bufgym import _native, arguments
+from bufgym.arguments import EnvOptions
+from bufgym.env import BufferEnv
 
-
-#: Arrays in infos by their names there.
-_INFOS = {
-    "privileged": "privileged",
-    "port_rewards": "port_rewards",
-    "discount": "discounts",
-    "entropy_weight": "entropy_weights",
-    "elapsed_ps": "elapsed_ps",
-    "reset": "resets",
-}
+#: Arrays in infos.
+_INFOS = ("privileged", "port_rewards", "discount", "entropy_weight", "elapsed_ps", "reset")
 
 
 class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArray[Any]]):
@@ -65,6 +60,7 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
 
     __doc__ = (__doc__ or "") + arguments.DESCRIPTION
 
+    @arguments.explicit
     def __init__(
         self,
         env_id: str,
@@ -74,21 +70,12 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
         threads: int | None = None,
         copy: bool = True,
         render_mode: str | None = None,
-        settings: Mapping[str, Any] | None = None,
-        **options: Any,
+        **options: Unpack[EnvOptions],
     ) -> None:
-        if render_mode not in (None, "rgb_array"):
-            raise ValueError(f"render_mode {render_mode!r} is not known; it is 'rgb_array' or None")
         mode = AutoresetMode(autoreset_mode)
-        self.render_mode = render_mode
-        self.metadata = {
-            "render_modes": ["rgb_array"],
-            "render_fps": 10,
-            "autoreset_mode": mode,
-        }
-        self._native = _native.VectorEnv(
-            env_id, num_envs, mode.value, threads or 0, arguments.native(settings, options)
-        )
+        self.render_mode = arguments.render_mode(render_mode)
+        self.metadata = {**BufferEnv.metadata, "autoreset_mode": mode}
+        self._native = _native.VectorEnv(env_id, num_envs, mode.value, threads or 0, arguments.native(options))
         self.num_envs = num_envs
         self.single_observation_space = arguments.box(self._native.observation_space())
         self.single_action_space = arguments.box(self._native.action_space())
@@ -118,15 +105,10 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
                 seed, or with a seed from the machine's entropy.
             options: ``{"trace": index}`` and ``{"reset_mask": bool array [envs]}``.
         """
-        options = dict(options or {})
+        options = arguments.reset_options(options, "trace", "reset_mask")
         mask = options.pop("reset_mask", None)
         if mask is not None:
             mask = self._mask(mask)
-        unknown = [key for key in options if key != "trace"]
-        if unknown:
-            raise ValueError(
-                f"options[{unknown[0]!r}] is not known; a reset has the options 'trace' and 'reset_mask'"
-            )
         self._native.reset(self._seeds(seed), mask, **options)
         for env, seeding in enumerate(self._seedings):
             seeding.seeded |= mask is None or mask[env]
@@ -182,8 +164,8 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
 
     def _infos(self) -> dict[str, Any]:
         infos: dict[str, Any] = {}
-        for name, array in _INFOS.items():
-            infos[name] = self._now(array)
+        for name in _INFOS:
+            infos[name] = self._now(name)
             infos[f"_{name}"] = np.ones(self.num_envs, dtype=bool)
         return infos
 
@@ -201,6 +183,24 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
             infos["_final_info"] = where.copy()
 
 
-def make_vec(env_id: str, num_envs: int = 1, **options: Any) -> BufferVectorEnv:
-    """``num_envs`` environments called ``env_id``, see :class:`BufferVectorEnv`."""
-    return BufferVectorEnv(env_id, num_envs, **options)
+@arguments.explicit
+def make_vec(
+    env_id: str,
+    num_envs: int = 1,
+    *,
+    autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+    threads: int | None = None,
+    copy: bool = True,
+    render_mode: str | None = None,
+    **options: Unpack[EnvOptions],
+) -> BufferVectorEnv:
+    """Returns ``num_envs`` environments called ``env_id``, see :class:`BufferVectorEnv`."""
+    return BufferVectorEnv(
+        env_id,
+        num_envs,
+        autoreset_mode=autoreset_mode,
+        threads=threads,
+        copy=copy,
+        render_mode=render_mode,
+        **options,
+    )

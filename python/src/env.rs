@@ -40,7 +40,7 @@ pub struct Env {
 #[pymethods]
 impl Env {
     #[new]
-    fn new(py: Python<'_>, id: &str, arguments: EnvArguments) -> PyResult<Env> {
+    fn new(py: Python<'_>, id: &str, arguments: EnvArguments<'_>) -> PyResult<Env> {
         let options = arguments.resolve()?;
         let env = released(py, || gym::make(id, &options))?.map_err(invalid)?;
         let privileged = env.privileged_space();

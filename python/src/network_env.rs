@@ -55,7 +55,7 @@ impl State {
 #[pymethods]
 impl NetworkEnv {
     #[new]
-    fn new(py: Python<'_>, id: &str, arguments: EnvArguments) -> PyResult<NetworkEnv> {
+    fn new(py: Python<'_>, id: &str, arguments: EnvArguments<'_>) -> PyResult<NetworkEnv> {
         let options = arguments.resolve()?;
         let env = released(py, || gym::make_network(id, &options))?.map_err(invalid)?;
         let agent = |number| Agent {

@@ -2,90 +2,92 @@
 
 use bufgym::env::control::{ControlOptions, RewardBaseline, TriggerMode};
 use bufgym::env::gym::{MakeOptions, ResetOptions, TraceSequence};
+use pyo3::conversion::FromPyObjectOwned;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::failure::invalid;
 
-/// Keyword arguments of environments, each with its name and default in Rust.
+/// Keyword arguments of an environment: a dictionary, in which a missing one or `None` means the default.
 #[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub struct EnvArguments {
-    settings: Vec<String>,
-    #[pyo3(default)]
-    split: Option<String>,
-    #[pyo3(default)]
-    seed: Option<u64>,
-    #[pyo3(default)]
-    start: Option<u64>,
-    #[pyo3(default)]
-    stride: Option<u64>,
-    #[pyo3(default)]
-    traces: Option<u64>,
-    #[pyo3(default)]
-    objective: Option<String>,
-    #[pyo3(default)]
-    low_level: Option<String>,
-    #[pyo3(default)]
-    trigger: Option<String>,
-    #[pyo3(default)]
-    unlimited_baseline: bool,
-    #[pyo3(default)]
-    tau_s: Option<f64>,
-    #[pyo3(default)]
-    horizon_s: Option<f64>,
-}
+pub struct EnvArguments<'py>(Bound<'py, PyDict>);
 
-impl EnvArguments {
+impl<'py> EnvArguments<'py> {
     /// Converts the arguments into the options of the registry.
     ///
     /// # Errors
-    /// Returns a `ValueError` for a text that is none of the possible ones.
-    pub fn resolve(self) -> PyResult<MakeOptions> {
+    /// Returns a `TypeError` for a value of another type, and a `ValueError` for one that is not possible.
+    pub fn resolve(&self) -> PyResult<MakeOptions> {
         let standard = TraceSequence::default();
         let traces = TraceSequence {
-            split: parsed(self.split.as_deref(), standard.split)?,
-            seed: self.seed.unwrap_or(standard.seed),
-            start: self.start.unwrap_or(standard.start),
-            stride: self.stride.unwrap_or(standard.stride),
-            traces: self.traces,
+            split: self.parsed("split", standard.split)?,
+            seed: self.whole("seed")?.unwrap_or(standard.seed),
+            start: self.whole("start")?.unwrap_or(standard.start),
+            stride: self.whole("stride")?.unwrap_or(standard.stride),
+            traces: self.whole("traces")?,
         };
         let standard = ControlOptions::default();
         let control = ControlOptions {
-            objective: parsed(self.objective.as_deref(), standard.objective)?,
-            low_level: parsed(self.low_level.as_deref(), standard.low_level)?,
-            trigger: match self.trigger {
+            objective: self.parsed("objective", standard.objective)?,
+            low_level: self.parsed("low_level", standard.low_level)?,
+            trigger: match self.text("trigger")? {
                 Some(text) => trigger(&text)?,
                 None => standard.trigger,
             },
-            baseline: match self.unlimited_baseline {
-                true => RewardBaseline::UnlimitedBuffer,
-                false => RewardBaseline::Zero,
+            baseline: match self.get("unlimited_baseline", "True or False")? {
+                Some(true) => RewardBaseline::UnlimitedBuffer,
+                _ => RewardBaseline::Zero,
             },
-            tau_s: positive("tau_s", self.tau_s)?.unwrap_or(standard.tau_s),
-            horizon_s: positive("horizon_s", self.horizon_s)?,
+            tau_s: self.seconds("tau_s")?.unwrap_or(standard.tau_s),
+            horizon_s: self.seconds("horizon_s")?,
             reference_interval_s: standard.reference_interval_s,
         };
         Ok(MakeOptions {
             traces,
             control,
-            settings: self.settings,
+            settings: self.get("settings", "a list of texts")?.unwrap_or_default(),
         })
     }
-}
 
-fn parsed<T>(text: Option<&str>, standard: T) -> PyResult<T>
-where
-    T: std::str::FromStr<Err: std::fmt::Display>,
-{
-    text.map_or(Ok(standard), |text| text.parse().map_err(invalid))
-}
+    fn get<T: FromPyObjectOwned<'py>>(&self, name: &str, expected: &str) -> PyResult<Option<T>> {
+        let given = self.0.get_item(name)?.filter(|value| !value.is_none());
+        let given = given.map(|value| {
+            value.extract().map_err(|error: T::Error| {
+                let line = format!("{name} = {}: {expected} is expected", shown(&value));
+                let error: PyErr = error.into();
+                match error.is_instance_of::<PyTypeError>(value.py()) {
+                    true => PyTypeError::new_err(line),
+                    false => invalid(line),
+                }
+            })
+        });
+        given.transpose()
+    }
 
-fn positive(name: &str, value: Option<f64>) -> PyResult<Option<f64>> {
-    match value {
-        Some(value) if !(value.is_finite() && value > 0.0) => Err(invalid(format!(
-            "{name} = {value}: a time constant in seconds is above 0"
-        ))),
-        other => Ok(other),
+    fn text(&self, name: &str) -> PyResult<Option<String>> {
+        self.get(name, "a text")
+    }
+
+    fn whole(&self, name: &str) -> PyResult<Option<u64>> {
+        self.get(name, "a whole number from 0 to 18446744073709551615")
+    }
+
+    fn seconds(&self, name: &str) -> PyResult<Option<f64>> {
+        match self.get(name, "a number")? {
+            Some(value) if !(f64::is_finite(value) && value > 0.0) => Err(invalid(format!(
+                "{name} = {value}: a time constant in seconds is above 0"
+            ))),
+            other => Ok(other),
+        }
+    }
+
+    fn parsed<T>(&self, name: &str, standard: T) -> PyResult<T>
+    where
+        T: std::str::FromStr<Err: std::fmt::Display>,
+    {
+        let text = self.text(name)?;
+        text.map_or(Ok(standard), |text| text.parse().map_err(invalid))
     }
 }
 
@@ -112,14 +114,18 @@ fn trigger(text: &str) -> PyResult<TriggerMode> {
 /// Returns a `ValueError` for anything except a whole number of at most 64 bits.
 pub fn seed(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
     value.extract().map_err(|_| {
-        let text = value
-            .repr()
-            .map_or_else(|_| "?".to_owned(), |text| text.to_string());
-        let text = bufgym::util::input::excerpt(&text);
         invalid(format!(
-            "seed {text}: a seed is a whole number from 0 to 18446744073709551615, or None"
+            "seed {}: a seed is a whole number from 0 to 18446744073709551615, or None",
+            shown(value)
         ))
     })
+}
+
+/// Returns the beginning of a value as Python shows it.
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    let text = value.repr();
+    let text = text.map_or_else(|_| "?".to_owned(), |text| text.to_string());
+    bufgym::util::input::excerpt(&text)
 }
 
 /// Converts the options of a reset: `{"trace": index}` or nothing.

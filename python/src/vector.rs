@@ -155,7 +155,7 @@ impl VectorEnv {
         envs: usize,
         mode: &str,
         threads: usize,
-        arguments: EnvArguments,
+        arguments: EnvArguments<'_>,
     ) -> PyResult<VectorEnv> {
         let mode = match mode {
             "NextStep" => AutoresetMode::NextStep,
@@ -204,7 +204,7 @@ impl VectorEnv {
         Ok(locked(&self.inner, WHAT)?.pool.threads())
     }
 
-    /// Returns the arrays that every call writes to, by name.
+    /// Returns the arrays that every call writes to, by name; those of infos by their names there.
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let arrays = &self.arrays;
         let dict = PyDict::new(py);
@@ -212,12 +212,12 @@ impl VectorEnv {
         dict.set_item("privileged", &arrays.privileged)?;
         dict.set_item("rewards", &arrays.rewards)?;
         dict.set_item("port_rewards", &arrays.port_rewards)?;
-        dict.set_item("discounts", &arrays.discounts)?;
-        dict.set_item("entropy_weights", &arrays.entropy_weights)?;
+        dict.set_item("discount", &arrays.discounts)?;
+        dict.set_item("entropy_weight", &arrays.entropy_weights)?;
         dict.set_item("elapsed_ps", &arrays.elapsed_ps)?;
         dict.set_item("terminated", &arrays.terminated)?;
         dict.set_item("truncated", &arrays.truncated)?;
-        dict.set_item("resets", &arrays.resets)?;
+        dict.set_item("reset", &arrays.resets)?;
         dict.set_item("final_observations", &arrays.final_observations)?;
         dict.set_item("final_privileged", &arrays.final_privileged)?;
         Ok(dict)

@@ -1,5 +1,6 @@
 """One environment."""
 
+import inspect
 import subprocess
 import sys
 
@@ -243,8 +244,6 @@ def test_wrong_names_and_calls():
         bufgym.make("bufgym/NDT-16x1-v0")
     with pytest.raises(ValueError, match="is a network of several switches"):
         bufgym.make(NETWORK)
-    with pytest.raises(TypeError, match="unknown keyword argument 'setings'"):
-        bufgym.make(SWITCH, setings={})
     with pytest.raises(ValueError, match="render_mode 'human' is not known"):
         bufgym.make(SWITCH, render_mode="human")
     env = bufgym.make(SWITCH)
@@ -257,6 +256,58 @@ def test_wrong_names_and_calls():
         env.reset(options={"trcae": 1})
     with pytest.raises(ValueError, match="index of a trace"):
         env.reset(options={"trace": -1})
+
+
+@pytest.mark.parametrize(
+    "make", [bufgym.BufferEnv, bufgym.make, gymnasium.make, bufgym.BufferVectorEnv, bufgym.make_vec, gymnasium.make_vec]
+)
+def test_an_unknown_keyword_argument_is_told_with_the_nearest_known_one(make):
+    with pytest.raises(TypeError, match="unknown keyword argument 'setings'; did you mean 'settings'?"):
+        make(SWITCH, setings={})
+    with pytest.raises(TypeError, match="unknown keyword argument 'x'; there are env_id, .*, tau_s, horizon_s"):
+        make(SWITCH, x=1)
+
+
+@pytest.mark.parametrize("function", [bufgym.BufferEnv, bufgym.make, bufgym.BufferVectorEnv, bufgym.make_vec])
+def test_signatures_and_descriptions_have_every_keyword_argument(function):
+    parameters = inspect.signature(function).parameters
+    described = inspect.getdoc(bufgym.EnvOptions)
+    for name, kind in bufgym.EnvOptions.__annotations__.items():
+        assert parameters[name].annotation == kind and parameters[name].default is None
+        assert f"\n    {name}: " in described
+        if isinstance(function, type):
+            assert f"\n    {name}: " in inspect.getdoc(function)
+
+
+def test_none_and_the_described_defaults_are_the_same_as_nothing(small):
+    expected = play(bufgym.make(SWITCH, **small), 100, seed=7)
+    nothing = {**dict.fromkeys(bufgym.EnvOptions.__annotations__), **small}
+    described = {
+        "split": "train",
+        "start": 0,
+        "stride": 1,
+        "objective": "fct",
+        "low_level": "dt",
+        "trigger": "cumulative-event",
+        "unlimited_baseline": False,
+        "tau_s": 1,
+    }
+    for arguments in (nothing, {**nothing, **described}):
+        for make in (bufgym.make, gymnasium.make):
+            found = play(make(SWITCH, **arguments), 100, seed=7)
+            assert all(np.array_equal(a, b) for a, b in zip(expected, found))
+
+
+@pytest.mark.parametrize("name", bufgym.EnvOptions.__annotations__)
+def test_a_value_of_another_type_is_a_type_error(name):
+    with pytest.raises(TypeError, match=rf"^{name} = \[1\]: .* is expected$"):
+        bufgym.make(SWITCH, **{name: [1]})
+
+
+def test_a_number_out_of_range_is_a_value_error():
+    for name in ("seed", "start", "stride", "traces"):
+        with pytest.raises(ValueError, match=rf"^{name} = -1: a whole number from 0 to \d+ is expected$"):
+            bufgym.make(SWITCH, **{name: -1})
 
 
 def test_settings_may_be_ranges(small):

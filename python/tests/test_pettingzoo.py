@@ -67,10 +67,12 @@ def test_an_episode():
 def test_wrong_actions_and_names():
     with pytest.raises(ValueError, match="is a single switch, which is one agent"):
         NetworkEnv(SWITCH)
+    with pytest.raises(TypeError, match="unknown keyword argument 'sed'; did you mean 'seed'?"):
+        NetworkEnv(sed=1)
     env = make()
     _, infos = env.reset(seed=3)
     (turn,) = [agent for agent in env.agents if infos[agent]["turn"]]
-    with pytest.raises(ValueError, match=f"actions: none of {turn}, whose turn it is"):
+    with pytest.raises(ValueError, match=f"no action of {turn}, whose turn it is"):
         env.step({})
     with pytest.raises(ValueError, match=r"action: an array float32\[3\] given where"):
         env.step({turn: np.zeros(3, np.float32)})

@@ -90,6 +90,22 @@ def test_a_network_of_agents():
     assert decided == stats["decisions"] and total == pytest.approx(stats["return"])
 
 
+def test_a_network_is_that_of_pettingzoo_in_rows():
+    from bufgym import pettingzoo
+
+    flat, shaped = NetworkEnv(NETWORK, {"low_level": "dt+early", **SHORT}), pettingzoo.NetworkEnv(low_level="dt+early", **SHORT)
+    rng = np.random.default_rng(1)
+    observations, _ = flat.reset(seed=3)
+    expected, _ = shaped.reset(seed=3)
+    for _ in range(100):
+        (turn,) = observations
+        assert np.array_equal(observations[turn], expected[turn].ravel())
+        action = rng.uniform(-1, 1, shaped.action_space(turn).shape).astype(np.float32)
+        observations, rewards, *_ = flat.step({turn: action.ravel()})
+        expected, all_rewards, *_ = shaped.step({turn: action})
+        assert all(all_rewards[agent] == rewards.get(agent, 0) for agent in shaped.possible_agents)
+
+
 def test_without_a_seed_networks_differ():
     def first(env, **options):
         (observation,) = env.reset(**options)[0].values()
@@ -106,7 +122,7 @@ def test_without_a_seed_networks_differ():
 def test_a_missing_action_is_named():
     env = NetworkEnv(NETWORK, SHORT)
     (turn,) = env.reset(seed=3)[0]
-    with pytest.raises(ValueError, match=f"action_dict: none of {turn}, whose turn it is"):
+    with pytest.raises(ValueError, match=f"no action of {turn}, whose turn it is"):
         env.step({})
 
 
@@ -239,8 +255,9 @@ def test_env_runners_play_traces_of_their_own():
 
 
 def test_wrong_names_are_told():
-    with pytest.raises(TypeError, match="unknown keyword argument 'setings'"):
-        make(SWITCH, {"setings": {}})
+    for wrong in (make, NetworkEnv):
+        with pytest.raises(TypeError, match="unknown keyword argument 'setings'; did you mean 'settings'?"):
+            wrong(SWITCH, {"setings": {}})
     with pytest.raises(ValueError, match="is a single switch, which is one agent"):
         NetworkEnv(SWITCH)
     assert isinstance(make(SWITCH), gymnasium.Env)
