@@ -29,7 +29,7 @@ from stable_baselines3 import SAC
 from stable_baselines3.common.callbacks import BaseCallback
 
 import bufgym
-from bufgym.sb3 import PortSACPolicy, VecEnv
+from bufgym.sb3 import BufferVecEnv, PortSACPolicy
 
 SCENARIO, ENV_ID = "ndt-16x1g", "bufgym/NDT-16x1G-v0"
 #: The defaults of `bufgym train`.
@@ -129,7 +129,7 @@ def main() -> None:
         check(run, validation)
     gamma = mean_discount()
     print(f"the discount of a step is {gamma:.4f}")
-    envs = VecEnv(ENV_ID, ENVS, threads=options.threads, seed=options.seed, **REWARD)
+    envs = BufferVecEnv(ENV_ID, ENVS, threads=options.threads, seed=options.seed, **REWARD)
     model = SAC(
         PortSACPolicy,
         envs,

@@ -6,7 +6,7 @@ The simulator and the environments are in Rust. This package gives them the inte
 ``bufgym.make``                one environment, a ``gymnasium.Env``; also ``gymnasium.make``
 ``bufgym.make_vec``            many in parallel, a ``gymnasium.vector.VectorEnv``; also
                                ``gymnasium.make_vec``
-``bufgym.sb3.VecEnv``          the same for Stable-Baselines3
+``bufgym.sb3.BufferVecEnv``    the same for Stable-Baselines3
 ``bufgym.rllib``               environments and modules for RLlib
 ``bufgym.torch``               the permutation-equivariant network, with the checkpoints of ``bufgym``
 ``bufgym.pettingzoo``          a network of switches, each an agent

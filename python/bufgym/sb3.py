@@ -1,5 +1,6 @@
 """The environments for Stable-Baselines3: ``pip install 'bufgym[sb3]'``."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,21 +8,25 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
-from stable_baselines3.common.vec_env import VecEnv as _VecEnv
+from stable_baselines3.common.vec_env import VecEnv as _Base
 from stable_baselines3.sac.policies import Actor as _SACActor
 from stable_baselines3.sac.policies import SACPolicy
 from torch import Tensor
+from typing_extensions import Unpack
 
+from bufgym import arguments
+from bufgym.arguments import EnvOptions
 from bufgym.torch import Actor
 from bufgym.vector import BufferVectorEnv
 
 
-class VecEnv(_VecEnv):
+class BufferVecEnv(_Base):
     """``num_envs`` switches in parallel behind the interface of Stable-Baselines3.
 
-    It wants no ``DummyVecEnv``, ``SubprocVecEnv`` or ``Monitor``: environments step on threads of Rust, and
-    at the end of an episode ``info["episode"]`` has its return, length and time. Stable-Baselines3 keeps what
-    it is given, so all arrays are new ones at every step.
+    It needs no ``DummyVecEnv``, ``SubprocVecEnv`` or ``VecMonitor``: environments step on threads of Rust. At
+    the end of an episode ``info["episode"]`` has what ``VecMonitor`` adds: the return ``r``, the length ``l``
+    in steps, and ``t``, the seconds since the environment was made. Simulated times are in
+    ``episode_stats``. Stable-Baselines3 keeps what it is given, so all arrays are new ones at every step.
 
     Infos have ``discount``, ``elapsed_ps``, ``TimeLimit.truncated`` and, at the end of an episode,
     ``terminal_observation`` and ``episode_stats``. Discounts of Stable-Baselines3 count steps, those of the
@@ -31,19 +36,31 @@ class VecEnv(_VecEnv):
         env_id: registered name, see ``bufgym.environments()``.
         num_envs: how many.
         threads: on which environments step; one per processor by default.
-        options: keyword arguments of :class:`bufgym.BufferEnv`.
+        render_mode: ``"rgb_array"`` for pictures, or None.
+        options: keyword arguments, see :class:`bufgym.EnvOptions`.
     """
 
+    @arguments.explicit
     def __init__(
-        self, env_id: str, num_envs: int = 1, *, threads: int | None = None, **options: Any
+        self,
+        env_id: str,
+        num_envs: int = 1,
+        *,
+        threads: int | None = None,
+        render_mode: str | None = None,
+        **options: Unpack[EnvOptions],
     ) -> None:
         self.envs = BufferVectorEnv(
-            env_id, num_envs, autoreset_mode=AutoresetMode.SAME_STEP, threads=threads, copy=True, **options
+            env_id,
+            num_envs,
+            autoreset_mode=AutoresetMode.SAME_STEP,
+            threads=threads,
+            copy=True,
+            render_mode=render_mode,
+            **options,
         )
-        self.render_mode = self.envs.render_mode
         self._actions: NDArray[np.float32] | None = None
-        self._lengths = np.zeros(num_envs, dtype=np.int64)
-        self._simulated_ps = np.zeros(num_envs, dtype=np.uint64)
+        self._start = time.time()
         super().__init__(num_envs, self.envs.single_observation_space, self.envs.single_action_space)
 
     def reset(self) -> NDArray[np.float32]:
@@ -51,8 +68,6 @@ class VecEnv(_VecEnv):
         options = self._options[0] if self._options and self._options[0] else None
         observations, infos = self.envs.reset(seed=seeds, options=options)
         self.reset_infos = [self._info(infos, env) for env in range(self.num_envs)]
-        self._lengths[:] = 0
-        self._simulated_ps[:] = 0
         self._reset_seeds()
         self._reset_options()
         return observations
@@ -63,8 +78,6 @@ class VecEnv(_VecEnv):
     def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         assert self._actions is not None, "step_async comes before step_wait"
         observations, rewards, terminated, truncated, infos = self.envs.step(self._actions)
-        self._lengths += 1
-        self._simulated_ps += infos["elapsed_ps"]
         dones = terminated | truncated
         each = [self._info(infos, env) for env in range(self.num_envs)]
         for env in np.flatnonzero(dones):
@@ -74,11 +87,9 @@ class VecEnv(_VecEnv):
             each[env]["episode_stats"] = stats
             each[env]["episode"] = {
                 "r": float(stats["return"]),
-                "l": int(self._lengths[env]),
-                "t": float(self._simulated_ps[env]) * 1e-12,
+                "l": int(stats["decisions"]),
+                "t": round(time.time() - self._start, 6),
             }
-            self._lengths[env] = 0
-            self._simulated_ps[env] = 0
         return observations, rewards.astype(np.float32), dones, each
 
     @staticmethod
@@ -93,8 +104,6 @@ class VecEnv(_VecEnv):
         self.envs.close()
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        if attr_name == "render_mode":
-            return [self.envs.render_mode for _ in self._get_indices(indices)]
         return [getattr(self.envs, attr_name) for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
@@ -109,6 +118,10 @@ class VecEnv(_VecEnv):
 
     def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
         return self.envs.render() or [None] * self.num_envs
+
+
+#: The former name.
+VecEnv = BufferVecEnv
 
 
 class _PortActor(_SACActor):

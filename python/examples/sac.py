@@ -14,13 +14,13 @@ from pathlib import Path
 from stable_baselines3 import SAC
 
 import bufgym
-from bufgym.sb3 import PortSACPolicy, VecEnv
+from bufgym.sb3 import BufferVecEnv, PortSACPolicy
 
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
 folder = Path(sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp()) / "sac"
 
 # Rewards relative to an unlimited buffer vary less with the traffic, which no policy can influence.
-envs = VecEnv("bufgym/NDT-16x1G-v0", num_envs=8, seed=1, unlimited_baseline=True)
+envs = BufferVecEnv("bufgym/NDT-16x1G-v0", num_envs=8, seed=1, unlimited_baseline=True)
 model = SAC(PortSACPolicy, envs, learning_starts=500, batch_size=64, gamma=0.99, seed=1, device="cpu")
 model.learn(steps)
 
