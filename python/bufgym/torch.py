@@ -69,6 +69,10 @@ class Actor(nn.Module):
         inside = action.reshape(mean.shape).clamp(-1 + 1e-6, 1 - 1e-6)
         return _log_density(torch.atanh(inside), mean, log_std)
 
+    @property
+    def _low_level(self) -> str:
+        return "dt" if self.outputs == 1 else "dt+early"
+
     def _flat(self, action: Tensor) -> Tensor:
         return action.squeeze(2) if self.outputs == 1 else action
 
@@ -113,8 +117,6 @@ class Actor(nn.Module):
             decisions: taken in training.
             updates: of the weights.
         """
-        if low_level is None:
-            low_level = "dt" if self.outputs == 1 else "dt+early"
         tensors = {
             name: np.ascontiguousarray(values.detach().cpu().numpy(), dtype=np.float32)
             for name, values in self.state_dict().items()
@@ -123,7 +125,7 @@ class Actor(nn.Module):
             "scenario": scenario,
             "settings": settings_of(settings),
             "objective": objective,
-            "low_level": low_level,
+            "low_level": low_level or self._low_level,
             "seed": seed,
             "decisions": decisions,
             "updates": updates,
@@ -132,15 +134,13 @@ class Actor(nn.Module):
 
     def policy(self, name: str = "torch", low_level: str | None = None) -> Policy:
         """The network without noise for ``bufgym.evaluate`` and ``bufgym.simulate``."""
-        if low_level is None:
-            low_level = "dt" if self.outputs == 1 else "dt+early"
 
         @torch.no_grad()
         def decide(observation: NDArray[np.float32]) -> NDArray[np.float32]:
             device = self.embed.weight.device
             return self.act(torch.from_numpy(observation).to(device)[None])[0].cpu().numpy()
 
-        return Policy(decide, name, low_level)
+        return Policy(decide, name, low_level or self._low_level)
 
 
 def _log_density(before: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
