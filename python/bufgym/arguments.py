@@ -132,13 +132,13 @@ class Seeding:
         self.seeded = options.get("seed") is not None
 
     def seed(self, given: Any) -> Any:
-        """The seed of a reset: what is given, a fresh one, or None where the sequence of the last seed continues."""
+        """Returns the seed of a reset: the given or a fresh one, or None if the sequence of the last seed continues."""
         if given is None and not self.seeded:
             return secrets.randbits(64)
         return given
 
 
 def box(bounds: tuple[list[int], float, float]) -> Box:
-    """The space of Gymnasium with this shape and these bounds."""
+    """Returns the space of Gymnasium with this shape and these bounds, float32."""
     shape, low, high = bounds
     return Box(low, high, tuple(shape), np.float32)

@@ -86,24 +86,31 @@ class BufferEnv(gymnasium.Env[Observation, Action]):
         return observation, info
 
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Sets α on all ports and runs to the next decision or the end of the episode."""
+        """Sets α on all ports and runs to the next decision or the end of the episode.
+
+        Raises a ``ValueError`` if the action is not float32 of the exact shape and in [-1, 1], or if no episode
+        is running; then nothing has happened.
+        """
         return self._native.step(action)
 
     def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
-        """A picture, uint8 [height, width, 3], with ``render_mode="rgb_array"``: the bar of the whole buffer,
-        then that of every port's queue, red where it has reached its threshold, with the line of the threshold;
-        below are α and the port. Lines are at quarters of the buffer."""
+        """Returns a picture, uint8 [height, width, 3]; None without ``render_mode="rgb_array"``.
+
+        It shows the bar of the whole buffer, then that of every port's queue, red where it has reached its
+        threshold, with the line of the threshold; below are α and the port. Lines are at quarters of the buffer.
+        """
         return self._native.render() if self.render_mode == "rgb_array" else None
 
     def snapshot(self) -> str:
-        """The exact state as JSON, for :meth:`restore`."""
+        """Returns the exact state as JSON, for :meth:`restore`."""
         return self._native.snapshot()
 
     def restore(self, snapshot: str) -> tuple[Observation, dict[str, Any]] | None:
         """Goes to the state of a snapshot of an environment with the same keyword arguments.
 
         What follows is bit for bit what would have followed there. The episode so far is simulated again.
-        Returns observation and info, or None when no episode had been begun.
+        Returns observation and info, or None when no episode had been begun. Raises a ``ValueError`` if the text is
+        no snapshot, or one of an environment with other arguments.
         """
         restored = self._native.restore(snapshot)
         self._seeding.seeded |= restored is not None

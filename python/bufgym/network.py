@@ -23,6 +23,9 @@ class NetworkEnv:
         options: keyword arguments, see :class:`bufgym.EnvOptions`.
     """
 
+    #: The agents that still play; none before the first reset.
+    agents: list[str] = []
+
     @arguments.explicit
     def __init__(self, env_id: str = "bufgym/LeafSpine-4x4-v0", **options: Unpack[EnvOptions]) -> None:
         self._native = _native.NetworkEnv(env_id, arguments.native(options))
@@ -34,10 +37,19 @@ class NetworkEnv:
     def _spaces(self, bounds: list[Any]) -> dict[str, Box]:
         return {agent: arguments.box(each) for agent, each in zip(self.possible_agents, bounds, strict=True)}
 
-    def _begin(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
-        """Begins an episode and runs to its first turn. Options other than ``trace`` have no effect."""
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observations, Infos]:
+        """Begins an episode and runs to its first turn. Returns what each agent observes, and its info.
+
+        Args:
+            seed: from 0 to 2^64 - 1, see :meth:`bufgym.BufferEnv.reset`.
+            options: ``{"trace": index}`` plays exactly this trace of the split. Others have no effect, as in
+                other environments of these libraries.
+        """
         self._native.reset(self._seeding.seed(seed), (options or {}).get("trace"))
         self._seeding.seeded = True
+        self.agents = list(self.possible_agents)
+        observations, _, infos = self._told()
+        return observations, infos
 
     def _decide(self, actions: Mapping[str, NDArray[np.float32]]) -> tuple[bool, bool]:
         """Applies the action of the agent whose turn it is, and runs to the next turn or the end.

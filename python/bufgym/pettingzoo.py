@@ -30,25 +30,13 @@ class NetworkEnv(network.NetworkEnv, ParallelEnv[str, NDArray[np.float32], NDArr
     """
 
     metadata: dict[str, Any] = {"name": "bufgym_network_v0", "render_modes": []}
-
     render_mode = None
-    #: The agents that still play; none before the first reset.
-    agents: list[str] = []
 
     def observation_space(self, agent: str) -> Box:
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> Box:
         return self.action_spaces[agent]
-
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observations, Infos]:
-        """Begins an episode and runs to its first turn; ``options={"trace": index}`` plays this trace. As in
-        other environments of PettingZoo, options that are not known have no effect. Seeds are as in
-        :meth:`bufgym.BufferEnv.reset`."""
-        self._begin(seed, options)
-        self.agents = list(self.possible_agents)
-        observations, _, infos = self._told()
-        return observations, infos
 
     def step(
         self, actions: Mapping[str, NDArray[np.float32]]

@@ -46,7 +46,7 @@ class Host:
         self._native = _native.Host(build(), threads)
 
     def hello(self, name: str) -> bytes:
-        """The message with which it joins."""
+        """Returns the message with which it joins."""
         return self._native.hello(name)
 
     def serve(self, request: bytes) -> bytes:
@@ -171,7 +171,7 @@ class _Carrier:
 
 
 def _line(error: Exception) -> str:
-    """The first line of an error, and the last, which names the cause."""
+    """Returns the first line of an error, and the last, which names the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ... ".join(dict.fromkeys([lines[0], lines[-1]])) if lines else type(error).__name__
 
@@ -224,7 +224,7 @@ def _processors(text: str) -> int:
 
 
 def _require_reachable(address: str | None) -> None:
-    """Ray itself would try for minutes."""
+    """Raises an ``OSError`` at once if nobody listens; Ray itself would try for minutes."""
     if address is None or address == "auto" or "://" in address:
         return
     host, _, port = address.rpartition(":")

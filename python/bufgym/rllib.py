@@ -67,7 +67,7 @@ def register_envs() -> None:
 
 
 def make(env_id: str, config: EnvConfig | None = None) -> gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]:
-    """One switch, or several that step on threads of Rust where the configuration has ``num_envs``.
+    """Returns one switch, or several that step on threads of Rust where the configuration has ``num_envs``.
 
     RLlib asks for several with ``env_runners(gym_env_vectorize_mode="vector_entry_point",
     num_envs_per_env_runner=...)``, which is the fast way. Every environment plays traces of its own. From the seed
@@ -98,7 +98,7 @@ def _flat_vector(envs: BufferVectorEnv) -> VectorEnv[Any, Any, Any]:
 
 
 def _flat(space: gymnasium.Space[Any]) -> Box:
-    """The space whose values are those of a box in one row."""
+    """Returns the space whose values are those of a box in one row."""
     assert isinstance(space, Box)
     return Box(space.low.ravel(), space.high.ravel(), dtype=np.float32)
 
@@ -108,7 +108,7 @@ def _rows(observations: Any) -> NDArray[np.float32]:
 
 
 def _reshaped(space: gymnasium.Space[Any]) -> Callable[[Any], NDArray[np.float32]]:
-    """Gives flat actions the shape of the environment's."""
+    """Returns a function that gives flat actions the shape of the environment's."""
     shape = space.shape or ()
     return lambda action: np.asarray(action, np.float32).reshape(shape)
 
@@ -133,15 +133,6 @@ class NetworkEnv(network.NetworkEnv, MultiAgentEnv):  # type: ignore[misc]
         self.observation_spaces = {agent: _flat(space) for agent, space in self.observation_spaces.items()}
         MultiAgentEnv.__init__(self)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observations, Infos]:
-        """Begins an episode and runs to its first turn; ``options={"trace": index}`` plays this trace. Seeds are
-        as in :meth:`bufgym.BufferEnv.reset`."""
-        self._begin(seed, options)
-        observations, _, infos = self._told()
-        return observations, infos
-
     def step(
         self, action_dict: Mapping[str, NDArray[np.float32]]
     ) -> tuple[Observations, dict[str, float], dict[str, bool], dict[str, bool], Infos]:
@@ -162,7 +153,7 @@ class NetworkEnv(network.NetworkEnv, MultiAgentEnv):  # type: ignore[misc]
 
 
 def kind(agent_id: str, *_: Any, **__: Any) -> str:
-    """``"leaf"`` or ``"spine"``: a ``policy_mapping_fn`` for :class:`NetworkEnv`."""
+    """Returns ``"leaf"`` or ``"spine"``: a ``policy_mapping_fn`` for :class:`NetworkEnv`."""
     return agent_id.split("_")[0]
 
 
@@ -170,16 +161,16 @@ class PortDistribution(TorchSquashedGaussian):  # type: ignore[misc]
     """A Gaussian that tanh squashes into [-1, 1], with what PPO asks of a distribution."""
 
     def entropy(self) -> Tensor:
-        """An estimate from one sample, with a gradient: the entropy has no closed form."""
+        """Returns an estimate from one sample, with a gradient: the entropy has no closed form."""
         density: Tensor = self.rsample_and_logp()[1]
         return -density
 
     def kl(self, other: "PortDistribution") -> Tensor:
-        """Exact: it is that of the Gaussians, because tanh loses nothing."""
+        """Returns the exact divergence: that of the Gaussians, because tanh loses nothing."""
         return torch.distributions.kl_divergence(self._dist, other._dist).sum(-1)
 
     def to_deterministic(self) -> TorchDeterministic:
-        """The action without noise, which is squashed as those with noise are."""
+        """Returns the action without noise, which is squashed as those with noise are."""
         return TorchDeterministic(loc=self._squash(self.loc))
 
 
@@ -252,6 +243,6 @@ class PortPPOModule(_PortActions, TorchRLModule, ValueFunctionAPI, InferenceOnly
         return {Columns.ACTION_DIST_INPUTS: self.pi(batch[Columns.OBS])}
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Tensor:
-        """[batch]"""
+        """Returns the values of states, [batch]."""
         values: Tensor = self.vf(batch[Columns.OBS]).squeeze(-1)
         return values

@@ -32,6 +32,9 @@ class SAC:
         updates_per_step: gradient updates after each later step.
         seed: of weights, actions and batches, and of the environment's first episode.
         settings: others by their names in Rust, such as ``batch_size``, ``actor_lr`` or ``critic_lr``.
+
+    Raises:
+        ValueError: actions are no bounded ``Box``, or a setting is unknown or out of range.
     """
 
     def __init__(
@@ -103,7 +106,7 @@ class SAC:
         return self
 
     def predict(self, observation: Any, *, deterministic: bool = True) -> NDArray[Any]:
-        """The action for an observation: the policy's mean, or one drawn from it."""
+        """Returns the action for an observation: the policy's mean, or one drawn from it."""
         return self._action(self._learner.act(self._seen(observation), not deterministic))
 
     def save(self, folder: str | os.PathLike[str]) -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def arrow() -> Any:
-    """The module ``pyarrow``, or an error that says how to get it."""
+    """Returns the module ``pyarrow``, or raises an error that says how to get it."""
     try:
         import pyarrow
     except ModuleNotFoundError as error:
@@ -20,7 +20,7 @@ def arrow() -> Any:
 
 
 def table(columns: dict[str, Any]) -> "pyarrow.Table":
-    """The table of these columns. Numbers are not copied.
+    """Returns the table of these columns. Numbers are not copied.
 
     A column is an array, an array of numbers with one of bools that says where there is a number, or an
     array of indices with the strings they stand for. A floating-point number that is NaN becomes null.
@@ -40,7 +40,7 @@ def _column(pa: Any, column: Any) -> Any:
 
 
 def _numbers(pa: Any, values: Any, valid: Any) -> Any:
-    """An Arrow array whose memory is that of ``values``."""
+    """Returns an Arrow array whose memory is that of ``values``."""
     bitmap = None
     if valid is not None and not valid.all():
         bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))

@@ -42,7 +42,7 @@ class Actor(nn.Module):
         self.log_std = nn.Sequential(nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, outputs))
 
     def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean before tanh and logarithm of the standard deviation, each [batch, ports, outputs], for
+        """Returns mean before tanh and logarithm of the standard deviation, each [batch, ports, outputs], for
         observations [batch, ports, 8, 5]."""
         batch, ports = observation.shape[:2]
         convolved = torch.relu(self.conv(observation.reshape(-1, 8, 5).transpose(1, 2)))
@@ -52,18 +52,18 @@ class Actor(nn.Module):
         return self.mean(mixed), soft_clamp(self.log_std(mixed))
 
     def act(self, observation: Tensor) -> Tensor:
-        """The action without noise, [batch, ports] or [batch, ports, outputs], in [-1, 1]."""
+        """Returns the action without noise, [batch, ports] or [batch, ports, outputs], in [-1, 1]."""
         return self._flat(torch.tanh(self(observation)[0]))
 
     def sample(self, observation: Tensor) -> tuple[Tensor, Tensor]:
-        """An action with noise, [batch, ports] or [batch, ports, outputs], and the logarithm of its density,
+        """Returns an action with noise, [batch, ports] or [batch, ports, outputs], and the logarithm of its density,
         [batch]; gradients go through both."""
         mean, log_std = self(observation)
         before = mean + log_std.exp() * torch.randn_like(mean)
         return self._flat(torch.tanh(before)), _log_density(before, mean, log_std)
 
     def log_density(self, observation: Tensor, action: Tensor) -> Tensor:
-        """The logarithm of the density of an action, [batch], as for policy gradients."""
+        """Returns the logarithm of the density of an action, [batch], as for policy gradients."""
         mean, log_std = self(observation)
         # Of an action that was rounded to one of the ends, the inverse of tanh is infinite.
         inside = action.reshape(mean.shape).clamp(-1 + 1e-6, 1 - 1e-6)
@@ -78,7 +78,7 @@ class Actor(nn.Module):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "Actor":
-        """The network of a checkpoint, whose manifest is ``actor.manifest`` then.
+        """Reads the network of a checkpoint, whose manifest is ``actor.manifest`` then.
 
         Raises:
             ValueError: the folder is no checkpoint, or is damaged; the line says which file and why.
@@ -133,7 +133,7 @@ class Actor(nn.Module):
         _native.save_network(os.fspath(folder), tensors, origin)
 
     def policy(self, name: str = "torch", low_level: str | None = None) -> Policy:
-        """The network without noise for ``bufgym.evaluate`` and ``bufgym.simulate``."""
+        """Returns the network without noise for ``bufgym.evaluate`` and ``bufgym.simulate``."""
 
         @torch.no_grad()
         def decide(observation: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -144,7 +144,7 @@ class Actor(nn.Module):
 
 
 def _log_density(before: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
-    """Of the tanh of ``before``, which has a Gaussian's density, added up over ports and outputs."""
+    """Returns the logarithm of the density of the tanh of ``before``, a Gaussian's, summed over outputs, [batch]."""
     gaussian = -0.5 * ((before - mean) / log_std.exp()) ** 2 - log_std - 0.5 * math.log(2.0 * math.pi)
     # log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2x)).
     slope = 2.0 * (math.log(2.0) - before - softplus(-2.0 * before))
@@ -152,7 +152,7 @@ def _log_density(before: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
 
 
 def soft_clamp(x: Tensor) -> Tensor:
-    """Nearly ``x`` inside of :data:`LOG_STD_RANGE`, and never quite one of the ends."""
+    """Returns nearly ``x`` inside of :data:`LOG_STD_RANGE`, and never quite one of the ends."""
     low, high = LOG_STD_RANGE
     below = high - softplus(high - x)
     return low + softplus(below - low)

@@ -88,7 +88,7 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
 
     @property
     def threads(self) -> int:
-        """How many threads environments step on."""
+        """Number of threads on which environments step."""
         return self._native.threads()
 
     def reset(
@@ -119,7 +119,11 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
     ) -> tuple[
         NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
     ]:
-        """Moves every environment by one step. ``actions`` is float32 [envs, ports]."""
+        """Moves every environment by one step.
+
+        ``actions`` is float32 [envs, ports], or [envs, ports, 2] where early drop is set too.
+        Raises a ``ValueError`` as :meth:`bufgym.BufferEnv.step` does, with the number of the environment.
+        """
         ended = self._native.step(actions)
         infos = self._infos()
         if ended:
@@ -133,7 +137,7 @@ class BufferVectorEnv(VectorEnv[NDArray[np.float32], NDArray[np.float32], NDArra
         )
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:  # type: ignore[override]
-        """A picture of every environment, see :meth:`bufgym.BufferEnv.render`."""
+        """Returns a picture of every environment, see :meth:`bufgym.BufferEnv.render`."""
         return tuple(self._native.render()) if self.render_mode == "rgb_array" else None
 
     def _now(self, name: str) -> NDArray[Any]:

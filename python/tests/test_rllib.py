@@ -93,17 +93,21 @@ def test_a_network_of_agents():
 def test_a_network_is_that_of_pettingzoo_in_rows():
     from bufgym import pettingzoo
 
-    flat, shaped = NetworkEnv(NETWORK, {"low_level": "dt+early", **SHORT}), pettingzoo.NetworkEnv(low_level="dt+early", **SHORT)
+    options = {"low_level": "dt+early", "settings": {"warmup_ms": 0, "measure_ms": 10}}
+    flat, shaped = NetworkEnv(NETWORK, options), pettingzoo.NetworkEnv(NETWORK, **options)
     rng = np.random.default_rng(1)
-    observations, _ = flat.reset(seed=3)
+    observations, infos = flat.reset(seed=3)
     expected, _ = shaped.reset(seed=3)
-    for _ in range(100):
-        (turn,) = observations
+    steps = 0
+    while shaped.agents:
+        steps += 1
+        (turn,) = [agent for agent in observations if infos[agent]["turn"]]
         assert np.array_equal(observations[turn], expected[turn].ravel())
         action = rng.uniform(-1, 1, shaped.action_space(turn).shape).astype(np.float32)
-        observations, rewards, *_ = flat.step({turn: action.ravel()})
+        observations, rewards, _, _, infos = flat.step({turn: action.ravel()})
         expected, all_rewards, *_ = shaped.step({turn: action})
         assert all(all_rewards[agent] == rewards.get(agent, 0) for agent in shaped.possible_agents)
+    assert steps > 10
 
 
 def test_without_a_seed_networks_differ():
