@@ -4,7 +4,7 @@
 //! A figure suits light and dark pages and print: it has no background, its text and axes are in
 //! `currentColor`, and the colours of its curves have a contrast of 3 : 1 on white and on near-black.
 
-mod axis;
+pub mod axis;
 pub mod bars;
 mod dots;
 mod evaluation;

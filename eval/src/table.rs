@@ -159,7 +159,7 @@ fn render_labels(policies: &[PolicySummary]) -> String {
 }
 
 /// Renders a table with aligned columns, ending in a newline.
-pub(crate) fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub fn aligned(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let header = header.iter().map(|head| (*head).to_string()).collect();
     // The name of a policy may come from a file, and a cell must stay on one line.
     let visible = |row: Vec<String>| row.iter().map(|cell| visible(cell)).collect();

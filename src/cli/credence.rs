@@ -1,6 +1,5 @@
 //! `bufgym credence`: the random forest of the policy Credence.
 
-mod figure;
 mod sweep;
 mod train;
 
@@ -11,6 +10,8 @@ use clap::{Args, Subcommand};
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::scenario::{ScenarioArgs, check_memory};
+
+pub(super) use sweep::write_sweep;
 
 /// Train the random forest of the policy Credence, or see what its size and its errors change
 #[derive(Args)]

@@ -6,7 +6,8 @@
 mod flips;
 mod loads;
 mod round_trips;
-mod slotted;
+pub mod slotted;
+pub mod sweeps;
 
 use super::Scale;
 use super::fabric::{Computed, FabricConfig, FigurePlan, OPTIONS, Paper};

@@ -6,6 +6,7 @@ use bufgym_eval::data::ScenarioFacts;
 use bufgym_eval::figures::Figure;
 use bufgym_eval::output::{self, OutputError};
 use bufgym_eval::stats::Interval;
+use bufgym_eval::table::aligned;
 use bufgym_sim::scenario::Scenario;
 use serde_json::{Map, Value, json};
 
@@ -51,7 +52,26 @@ impl Table {
         Rows { keys, table }
     }
 
-    fn csv(&self) -> Result<Vec<u8>, OutputError> {
+    /// Renders some of the columns as text with aligned columns. Each is given by its heading and the number of
+    /// decimals of its numbers.
+    pub(crate) fn text(&self, columns: &[(&str, usize)]) -> String {
+        let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        let cell = |row: &[String], (name, decimals): (&str, usize)| {
+            let place = self.columns.iter().position(|column| *column == name);
+            let cell = place.map_or("", |place| row[place].as_str());
+            match cell.parse::<f64>() {
+                Ok(number) => format!("{number:.decimals$}"),
+                Err(_) => cell.to_owned(),
+            }
+        };
+        let rows = self.rows.iter();
+        aligned(
+            &header,
+            rows.map(|row| columns.iter().map(|column| cell(row, *column)).collect()),
+        )
+    }
+
+    pub(crate) fn csv(&self) -> Result<Vec<u8>, OutputError> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let mut write = |row: &mut dyn Iterator<Item = &str>| {
             let row: Vec<&str> = row.collect();

@@ -1,6 +1,6 @@
 //! Plots of curves: legend, axes and lines.
 
-use bufgym_util::convert::whole_i32;
+use bufgym_util::convert::{lower_u32, whole_i32};
 use plotters::coord::combinators::WithKeyPoints;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
@@ -101,15 +101,37 @@ where
     ///
     /// # Errors
     /// Fails if the drawing library refuses the figure.
-    pub fn draw(mut self) -> Result<Figure, FigureError> {
-        let keys: Vec<Key> = self.curves.iter().map(|curve| curve.key.clone()).collect();
+    pub fn draw(self) -> Result<Figure, FigureError> {
+        Self::draw_together(vec![self])
+    }
+
+    /// Draws plots of the same curves as one figure, two in a row and one legend above them. The figure has name,
+    /// title and description of the first.
+    ///
+    /// # Errors
+    /// Fails if there is no plot, or if the drawing library refuses the figure.
+    pub fn draw_together(mut plots: Vec<Self>) -> Result<Figure, FigureError> {
+        let (rows, columns) = (plots.len().div_ceil(2), plots.len().min(2));
+        let Some(first) = plots.first_mut() else {
+            return Err(FigureError {
+                name: String::new(),
+                reason: "there is no plot".to_owned(),
+            });
+        };
+        let description = std::mem::take(&mut first.description);
+        let (name, title, curves) = (first.name, first.title, first.curves);
+        let keys: Vec<Key> = curves.iter().map(|curve| curve.key.clone()).collect();
         let top = style::legend_height(&keys);
-        let description = std::mem::take(&mut self.description);
-        let (name, title) = (self.name, self.title);
-        draw(name, (WIDTH, HEIGHT + top), title, description, |canvas| {
+        let size = (
+            WIDTH * lower_u32(columns as u64),
+            HEIGHT * lower_u32(rows as u64) + top,
+        );
+        draw(name, size, title, description, |canvas| {
             style::legend(canvas, &keys)?;
-            let (_, area) = canvas.split_vertically(top);
-            self.draw_on(&area)
+            let (_, below) = canvas.split_vertically(top);
+            let areas = below.split_evenly((rows, columns));
+            let mut drawn = plots.into_iter().zip(&areas);
+            drawn.try_for_each(|(plot, area)| plot.draw_on(area))
         })
     }
 

@@ -15,6 +15,11 @@ use crate::score::Scores;
 use crate::threshold::best_threshold;
 use crate::train::{Settings, TrainError, train};
 
+/// Numbers of trees of the command `credence sweep`.
+pub const TREES: [u16; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+/// Flip probabilities of the command `credence sweep`: those of the paper's Fig. 10, and larger ones.
+pub const FLIPS: [f64; 9] = [0.0, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0];
+
 /// The reason why a sweep failed.
 #[derive(Debug, Error)]
 pub enum SweepError {

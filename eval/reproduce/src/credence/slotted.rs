@@ -1,12 +1,14 @@
 //! Fig. 14: throughput against false predictions, in the slotted model of the theory. The paper does not
 //! state ports, buffer or rate of the bursts, so several values are tried.
 
-use bufgym_eval::figures::plot::{Curve, Plot};
+use bufgym_eval::figures::plot::{Curve, Plot, extent_y};
 use bufgym_eval::figures::{Figure, FigureError};
 use bufgym_eval::format;
 use bufgym_eval::stats::Interval;
 use bufgym_slotted::sweep::{Figure14, figure14};
-use bufgym_slotted::{Generator, GeneratorOptions, Order, PolicySpec, Switch};
+use bufgym_slotted::{
+    Arrivals, Generator, GeneratorOptions, Order, PolicySpec, SlottedError, Switch,
+};
 use rayon::prelude::*;
 
 use crate::Scale;
@@ -25,7 +27,7 @@ const PER_PORT: u64 = 10;
 /// Steps of the flip probability from 0 to 1.
 const STEPS: u32 = 20;
 /// Dynamic Threshold with the α of the paper's other figures.
-const DT: PolicySpec = PolicySpec::DynamicThreshold { alpha: 0.5 };
+pub const DT: PolicySpec = PolicySpec::DynamicThreshold { alpha: 0.5 };
 /// The paper's ratio if all predictions are false, and the least probability up to which Credence is better
 /// than DT.
 const AT_THE_END: f64 = 2.9;
@@ -96,7 +98,10 @@ pub fn figure(config: &FabricConfig) -> Result<Vec<(Panel, Vec<Claim>)>, PapersE
         ),
         tables: vec![table(&settings)],
         drawings: nearest(&settings)
-            .map(drawing)
+            .map(|setting| {
+                let (result, description) = (&setting.result, described(&setting.name()));
+                drawing(result, description, &[("CS", result.cs)])
+            })
             .transpose()?
             .into_iter()
             .collect(),
@@ -113,14 +118,26 @@ fn run(ports: u32, rate: f64, rounds: u64, seed: u64) -> Result<Setting, PapersE
         ..GeneratorOptions::default()
     };
     let arrivals = Generator::PoissonBursts.arrivals(&switch, rounds, &options)?;
-    let flips: Vec<f64> = (0..=STEPS)
-        .map(|step| f64::from(step) / f64::from(STEPS))
-        .collect();
     Ok(Setting {
         ports,
         rate,
-        result: figure14(&switch, &arrivals, DT, &flips, seed)?,
+        result: over_flips(&switch, &arrivals, seed)?,
     })
+}
+
+/// Runs the policies of the figure on the same arrivals, Credence with flip probabilities from 0 to 1.
+///
+/// # Errors
+/// Returns the errors of [`figure14`].
+pub fn over_flips(
+    switch: &Switch,
+    arrivals: &Arrivals,
+    seed: u64,
+) -> Result<Figure14, SlottedError> {
+    let flips: Vec<f64> = (0..=STEPS)
+        .map(|step| f64::from(step) / f64::from(STEPS))
+        .collect();
+    figure14(switch, arrivals, DT, &flips, seed)
 }
 
 /// Returns the nearest among the settings that resemble the paper's figure, or among all if none does.
@@ -206,23 +223,36 @@ fn table(settings: &[Setting]) -> Table {
         .table()
 }
 
-fn drawing(setting: &Setting) -> Result<Figure, FigureError> {
-    let credence = setting.result.credence.iter();
+pub(super) fn described(setting: &str) -> String {
+    format!("{setting}; 1 is as good as LQD.")
+}
+
+/// Draws LQD's throughput over that of Credence, of DT and of policies that the paper does not have.
+pub(super) fn drawing(
+    result: &Figure14,
+    description: String,
+    added: &[(&str, f64)],
+) -> Result<Figure, FigureError> {
+    let credence = result.credence.iter();
     let credence = credence.map(|point| (point.flip, point.ratio));
     let level = |value: f64| [(0.0, value), (1.0, value)];
-    let curves = [
+    let mut curves = vec![
         Curve::new("Credence", stroke(0, false), credence),
-        Curve::new("DT", stroke(1, false), level(setting.result.dt)),
-        Curve::new("CS (added)", stroke(2, true), level(setting.result.cs)),
+        Curve::new("DT", stroke(1, false), level(result.dt)),
     ];
-    let most = setting
-        .ends()
-        .map_or(1.0, |(_, last)| last)
-        .max(setting.result.dt);
+    for (name, value) in added {
+        let stroke = stroke(curves.len(), true);
+        curves.push(Curve::new(
+            &format!("{name} (added)"),
+            stroke,
+            level(*value),
+        ));
+    }
+    let (_, most) = extent_y(&curves).unwrap_or((1.0, 1.0));
     let plot = Plot {
         name: "fig14",
         title: "Throughput of LQD over that of each policy",
-        description: format!("{}; 1 is as good as LQD.", setting.name()),
+        description,
         curves: &curves,
         x: 0.0..1.0,
         x_label: "probability of a false prediction".to_owned(),
