@@ -45,9 +45,6 @@ pub struct EvalArgs {
     /// Folder for report.html, report.json, per_trace.csv and the figures
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Of --suite: a checkout whose docs/lab/results.md is replaced too
-    #[arg(long, value_name = "DIR", requires = "suite")]
-    checkout: Option<PathBuf>,
     /// Write into a folder that is not empty
     #[arg(long)]
     force: bool,

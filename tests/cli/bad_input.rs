@@ -270,9 +270,6 @@ fn an_output_place_that_cannot_be_written_is_refused() {
 fn the_suite_needs_a_folder_and_has_its_own_scenarios() {
     let sandbox = Sandbox::new();
     sandbox.refused("eval --suite paper", &["--suite", "--out"]);
-    let checkout = "eval --suite paper --out o --checkout .";
-    sandbox.refused(checkout, &["--checkout", "docs"]);
-    sandbox.refused("eval --out o --checkout .", &["--suite"]);
     sandbox.refused("eval --suite papr --out o", &["papr", "paper"]);
     sandbox.refused(
         "eval --suite paper --out o --set load=0.2",

@@ -2,7 +2,7 @@
 //! next to the output folder (`DIR.parts`), so that an interrupted run can resume.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -13,7 +13,6 @@ use bufgym::eval::{Entrant, EvalConfig};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::catalogue;
 use bufgym::train::tune::default_simulations;
-use bufgym::util::files;
 use serde_json::json;
 
 use super::{EvalArgs, classify, progress_bar};
@@ -47,7 +46,6 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
         Some(path) => Output::folder(path, args.force, &FILES)?,
         None => return Err(CliError::bad("--suite writes a folder: give --out DIR")),
     };
-    let kept = args.checkout.as_deref().map(page_of).transpose()?;
     let main = Scenario::load(MAIN).or_failure()?;
     let learned = learned(args, &main)?;
     let mains: CliResult<Vec<_>> = PRESETS
@@ -88,11 +86,6 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
 
     let page = suite::render(&suite, &command(args, common));
     output.write_folder(|folder| write(&suite, &page, folder))?;
-    if let Some(kept) = kept {
-        files::replace(&kept, page.as_bytes())
-            .with_context(|| kept.display().to_string())
-            .or_failure()?;
-    }
     parts
         .remove()
         .with_context(|| parts.folder().display().to_string())
@@ -106,23 +99,6 @@ fn refuse(error: SuiteError) -> CliError {
         SuiteError::Evaluation(error) => classify(error),
         SuiteError::Keep { .. } => CliError::failure(error),
     }
-}
-
-/// Returns the page of a checkout that shows all results.
-///
-/// # Errors
-/// Bad input: the checkout has no folder for it.
-fn page_of(checkout: &Path) -> CliResult<PathBuf> {
-    let lab = checkout.join("docs/lab");
-    if !files::is_folder(&lab) {
-        return Err(CliError::bad(format!(
-            "--checkout: {} is no folder: give the root of a checkout",
-            lab.display()
-        )));
-    }
-    let results = lab.join("results.md");
-    Output::file(&results, true)?;
-    Ok(results)
 }
 
 /// Returns the requested policies, or the shipped weights.
@@ -204,9 +180,6 @@ fn command(args: &EvalArgs, common: &Common) -> String {
     }
     if common.seed() != 1 {
         command.push_str(&format!(" --seed {}", common.seed()));
-    }
-    if args.checkout.is_some() {
-        command.push_str(" --checkout .");
     }
     command + " --out DIR"
 }
