@@ -73,7 +73,7 @@ const PAUSES: &str = "pfc.csv";
 const TIMELINE: &str = "timeline.csv";
 
 /// Names of the possible output files.
-const FILES: [&str; 5] = [FLOWS, SWITCHES, SUMMARY, PAUSES, TIMELINE];
+pub(super) const FILES: [&str; 5] = [FLOWS, SWITCHES, SUMMARY, PAUSES, TIMELINE];
 
 /// Runs the command.
 pub fn run(args: SimArgs, common: &Common) -> CliResult {

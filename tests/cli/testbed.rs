@@ -23,7 +23,7 @@ fn what_cannot_be_played_is_refused_before_anything_is_set_up() {
     sandbox.write("flows.csv", FLOWS);
     sandbox.write("loop.csv", "id,src,dst,start_ns,size_bytes\n1,2,2,0,1000\n");
     sandbox.write("empty.csv", "id,src,dst,start_ns,size_bytes\n");
-    let cases: [(&str, &[&str]); 15] = [
+    let cases: [(&str, &[&str]); 17] = [
         ("--trace flows.csv", &["--policy"]),
         (
             "--policy nobody --trace flows.csv",
@@ -53,6 +53,11 @@ fn what_cannot_be_played_is_refused_before_anything_is_set_up() {
             &["transport"],
         ),
         ("--policy dt --trace flows.csv --limit-s 0", &["--limit-s"]),
+        ("--policy dt --trace flows.csv --pcap", &["--pcap", "--out"]),
+        (
+            "--policy dt --policy cs --trace flows.csv --pcap f.pcap",
+            &["--pcap FILE", "one policy"],
+        ),
         (
             "--policy dt --set decision_latency_us=5",
             &["decision_latency_us = 5"],
@@ -283,6 +288,8 @@ fn flows_are_played_under_rules_and_a_network_and_nothing_is_left() {
         );
     }
     assert!(runs["runs"][2]["decisions"].as_u64().unwrap() > 0);
+    sandbox.ok("testbed run --policy dt --trace flows.csv --pcap own.pcap");
+    sandbox.ok("trace --from-pcap own.pcap --out own.csv");
     assert_eq!(left_behind(), before);
 }
 

@@ -1,5 +1,7 @@
 //! `bufgym testbed run`: one trace under one or several policies.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use bufgym::eval::Entrant;
@@ -41,13 +43,17 @@ pub struct PlayArgs {
     #[arg(long, value_name = "US", default_value_t = 1_000, requires = "timeline",
         value_parser = clap::value_parser!(u64).range(10..=1_000_000_000))]
     timeline_interval_us: u64,
-    /// Also write switch.pcap: the frames that came to the switch
-    #[arg(long, requires = "out")]
-    pcap: bool,
-    /// Write into a folder that is not empty
+    /// Write the packets that come to the switch as a packet capture [default of FILE: switch.pcap in
+    /// the output folder]
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<Option<PathBuf>>,
+    /// Write into a folder that is not empty, and over a capture
     #[arg(long)]
     force: bool,
 }
+
+/// File name of a capture in the output folder.
+const CAPTURE: &str = "switch.pcap";
 
 /// Runs the command.
 pub fn run(args: &PlayArgs, common: &Common) -> CliResult {
@@ -55,13 +61,20 @@ pub fn run(args: &PlayArgs, common: &Common) -> CliResult {
     let policies = policy::parse_all(&args.policy, &scenario)?;
     let choice = &args.choice;
     let trace = choice.read_or_generate(&args.file, &scenario, common.seed())?;
-    let output = args
+    let mut output = args
         .out
         .as_deref()
-        .map(|path| Output::folder(path, args.force, &[]))
+        .map(|path| Output::folder(path, args.force, &sim::FILES))
         .transpose()?;
+    let capture = capture_file(args, policies.len())?;
+    if let (Some(output), Some(capture)) = (&mut output, &capture) {
+        output.admit(capture)?;
+    }
     let stop = stop_at_signal("stopping: hosts are ended and nothing is written")?;
-    let play = |folder: Option<&Path>| play(args, &scenario, &trace, &policies, folder, &stop);
+    let play = |folder: Option<&Path>| {
+        let capture = capture.as_ref();
+        play(args, &scenario, &trace, &policies, folder, capture, &stop)
+    };
     let played = match &output {
         None => play(None)?,
         Some(output) => {
@@ -89,6 +102,23 @@ pub fn run(args: &PlayArgs, common: &Common) -> CliResult {
     }
 }
 
+/// Returns the file that is given for a capture, if there is one.
+///
+/// # Errors
+/// Bad input: the file cannot be written or is for several policies, or neither file nor folder is given.
+fn capture_file(args: &PlayArgs, policies: usize) -> CliResult<Option<Output>> {
+    match &args.pcap {
+        Some(None) if args.out.is_none() => Err(CliError::bad(
+            "--pcap alone writes into the output folder: give --out DIR, or --pcap FILE",
+        )),
+        Some(Some(_)) if policies > 1 => Err(CliError::bad(
+            "--pcap FILE is for one policy: leave out FILE, and every policy has a capture in its folder",
+        )),
+        Some(Some(path)) => Output::file(path, args.force).map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// The results of the policies.
 #[derive(Default)]
 struct Played {
@@ -104,8 +134,10 @@ fn play(
     trace: &Trace,
     policies: &[Entrant],
     folder: Option<&Path>,
+    file: Option<&Output>,
     stop: &Stop,
 ) -> CliResult<Played> {
+    let scratch = file.map(|_| tempfile::tempdir()).transpose().or_failure()?;
     let mut played = Played::default();
     let names = file_names(policies.iter().map(Entrant::name));
     for (policy, name) in policies.iter().zip(&names) {
@@ -116,7 +148,11 @@ fn play(
         if let Some(own) = &own {
             std::fs::create_dir_all(own).or_failure()?;
         }
-        let capture = own.as_ref().map(|own| own.join("switch.pcap"));
+        let place = scratch
+            .as_ref()
+            .map(tempfile::TempDir::path)
+            .or(own.as_deref());
+        let capture = place.map(|place| place.join(CAPTURE));
         let interval = Duration::from_us(args.timeline_interval_us);
         let order = Order {
             scenario,
@@ -124,9 +160,13 @@ fn play(
             policy,
             playing: &args.playing,
             timeline: args.timeline.then_some(interval),
-            capture: capture.as_deref().filter(|_| args.pcap),
+            capture: capture.as_deref().filter(|_| args.pcap.is_some()),
         };
         let run = order.play(stop)?;
+        if let (Some(file), Some(capture)) = (file, &capture) {
+            let mut frames = File::open(capture).or_failure()?;
+            file.write_file(|out| io::copy(&mut frames, out).map(drop).or_failure())?;
+        }
         let result = result_json(policy, scenario, trace, &run)?;
         if let Some(own) = &own {
             sim::write_results(own, trace, &run.outcome, args.timeline, &result)?;
