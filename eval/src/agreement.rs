@@ -5,7 +5,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 use serde::Serialize;
 
-use crate::stats::{self, Interval, RESAMPLES};
+use crate::stats::{self, Estimate, RESAMPLES};
 
 /// Largest number of policies for which all orders are enumerated; above it, a sample is drawn.
 const EXACT: usize = 8;
@@ -33,11 +33,11 @@ pub struct AgreementRow {
     /// Mean over the traces of the predicted mean FCT, milliseconds.
     pub predicted_ms: f64,
     /// Mean over the traces of the measured ratio to the baseline.
-    pub measured_ratio: Interval,
+    pub measured_ratio: Estimate,
     /// Mean over the traces of the predicted ratio to the baseline.
-    pub predicted_ratio: Interval,
+    pub predicted_ratio: Estimate,
     /// Predicted over measured mean FCT, as a ratio of the means over the traces.
-    pub error: Interval,
+    pub error: Estimate,
 }
 
 /// Agreement over all policies.
@@ -205,10 +205,10 @@ mod tests {
         let st = &agreement.rows[1];
         assert_eq!((st.measured_ms, st.predicted_ms), (30.0, 33.0));
         assert_eq!(
-            (st.measured_ratio.mean, st.predicted_ratio.mean),
+            (st.measured_ratio.centre, st.predicted_ratio.centre),
             (2.0, 2.0)
         );
-        assert!((st.error.mean - 1.1).abs() < 1e-12);
+        assert!((st.error.centre - 1.1).abs() < 1e-12);
         assert_eq!(Agreement::of(&[], 1), None);
     }
 }

@@ -5,7 +5,7 @@ use bufgym_sim::traffic::Trace;
 use serde::{Deserialize, Serialize};
 
 use crate::data::TraceResult;
-use crate::stats::{self, Interval};
+use crate::stats::{self, Estimate};
 
 /// Arrival pattern of the flows of a trace (`arrivals` of a scenario). With `mixed`, a trace is one or the
 /// other.
@@ -50,7 +50,7 @@ pub struct ByArrivals {
     /// Mean over them of the mean FCT, ms.
     pub mean_fct_ms: Option<f64>,
     /// Mean over them of mean FCT / mean FCT of DT (α = 1).
-    pub ratio_to_dt: Option<Interval>,
+    pub ratio_to_dt: Option<Estimate>,
 }
 
 impl ByArrivals {
@@ -113,8 +113,8 @@ mod tests {
             panic!("two kinds")
         };
         assert_eq!((spread.traces, synchronised.traces), (2, 1));
-        assert_eq!(spread.ratio_to_dt.unwrap().mean, 0.9);
-        assert_eq!(synchronised.ratio_to_dt.unwrap().mean, 1.5);
+        assert_eq!(spread.ratio_to_dt.unwrap().centre, 0.9);
+        assert_eq!(synchronised.ratio_to_dt.unwrap().centre, 1.5);
         assert_eq!(spread.mean_fct_ms, Some(9.0));
         assert_eq!(ByArrivals::split(&cs[..1], 100, 1), []);
     }

@@ -9,7 +9,7 @@ use crate::metric::{
 };
 pub use crate::scenario_facts::ScenarioFacts;
 pub use crate::seeds::{SeedGroup, Training};
-use crate::stats::{Interval, Tally};
+use crate::stats::{Estimate, Tally};
 
 /// Name of the file format in `report.json`.
 pub const FORMAT: &str = "bufgym-eval-report";
@@ -148,9 +148,9 @@ pub struct PolicySummary {
     #[serde(flatten)]
     pub flow_classes: FlowClasses,
     /// Mean over traces of mean FCT / mean FCT of DT (α = 1).
-    pub ratio_to_dt: Option<Interval>,
+    pub ratio_to_dt: Option<Estimate>,
     /// Mean over traces of p99 FCT / p99 FCT of DT (α = 1).
-    pub p99_ratio_to_dt: Option<Interval>,
+    pub p99_ratio_to_dt: Option<Estimate>,
     /// The smallest ratio of mean FCTs on any trace.
     pub best_ratio: Option<f64>,
     /// The largest ratio of mean FCTs on any trace.
@@ -226,7 +226,7 @@ pub struct Versus {
     /// The other policy.
     pub against: String,
     /// Mean over traces of mean FCT / mean FCT of the other policy.
-    pub ratio: Interval,
+    pub ratio: Estimate,
     /// Traces won, tied and lost against the other policy.
     pub tally: Tally,
     /// The metrics of the other objectives, relative to the other policy's.

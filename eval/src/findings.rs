@@ -5,7 +5,7 @@ use crate::data::{BASELINE, Evaluation, PolicySummary, Role, SeedGroup, Training
 use crate::entrant::LINEAR;
 use crate::format;
 use crate::metric::Metric;
-use crate::stats::{Interval, Tally};
+use crate::stats::{Estimate, Tally};
 
 /// The meaning of a finding for its policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Finding {
     }
 }
 
-fn tone_of(ratio: &Interval) -> Tone {
+fn tone_of(ratio: &Estimate) -> Tone {
     if ratio.is_below_one() {
         Tone::Wins
     } else if ratio.is_above_one() {
@@ -120,10 +120,10 @@ fn verb(tone: Tone) -> &'static str {
 }
 
 /// Describes a ratio in words.
-fn times(ratio: &Interval) -> String {
+fn times(ratio: &Estimate) -> String {
     format!(
         "{} times as high [{}]",
-        format::ratio(Some(ratio.mean)),
+        format::ratio(Some(ratio.centre)),
         format::bounds(ratio)
     )
 }
@@ -260,7 +260,7 @@ impl<'a> Comparisons<'a> {
         let others: Vec<Against> = others.collect();
         let beaten = others.iter().filter(|other| other.ratio.is_below_one());
         let mut beaten: Vec<&Against> = beaten.collect();
-        beaten.sort_by(|a, b| b.ratio.mean.total_cmp(&a.ratio.mean));
+        beaten.sort_by(|a, b| b.ratio.centre.total_cmp(&a.ratio.centre));
         let (strongest, rest) = beaten.split_at(beaten.len().min(NAMED));
         let is_strong = |other: &Against| strongest.iter().any(|s| s.other == other.other);
         let named = others
@@ -300,12 +300,12 @@ struct Against<'a> {
     other: &'a str,
     metric: Metric,
     /// Ratio, below 1 if the learned policy is better.
-    ratio: Interval,
+    ratio: Estimate,
 }
 
 impl Against<'_> {
     /// Returns the ratio of the metric itself.
-    fn shown(&self) -> Interval {
+    fn shown(&self) -> Estimate {
         match self.metric.higher_is_better() {
             true => self.ratio.inverse(),
             false => self.ratio,

@@ -1,6 +1,6 @@
 //! Numbers as text for people.
 
-use crate::stats::Interval;
+use crate::stats::Estimate;
 
 /// The text for a missing number.
 pub const NONE: &str = "–";
@@ -31,15 +31,15 @@ pub fn ratio(value: Option<f64>) -> String {
 }
 
 /// Formats the bounds of an interval: `0.801–0.853`.
-pub fn bounds(interval: &Interval) -> String {
+pub fn bounds(interval: &Estimate) -> String {
     format!("{:.3}–{:.3}", interval.low, interval.high)
 }
 
 /// Formats a ratio with its interval: `0.827 [0.801–0.853]`.
-pub fn interval(value: Option<&Interval>) -> String {
+pub fn interval(value: Option<&Estimate>) -> String {
     value.map_or_else(
         || NONE.to_string(),
-        |i| format!("{:.3} [{}]", i.mean, bounds(i)),
+        |i| format!("{:.3} [{}]", i.centre, bounds(i)),
     )
 }
 
@@ -170,8 +170,8 @@ mod tests {
 
     #[test]
     fn intervals() {
-        let value = Interval {
-            mean: 0.8271,
+        let value = Estimate {
+            centre: 0.8271,
             low: 0.8,
             high: 0.8534,
         };

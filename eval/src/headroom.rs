@@ -38,7 +38,7 @@ use rayon::prelude::*;
 
 use crate::data::ScenarioFacts;
 use crate::evaluate::{EvalError, NumberedTrace, split_traces};
-use crate::stats::{self, Interval, RESAMPLES};
+use crate::stats::{self, Estimate, RESAMPLES};
 use ideal::Sharing;
 use search::{LEVELS, Search};
 
@@ -334,7 +334,7 @@ impl Work<'_> {
         (self.progress)(Progress { part, done, total });
     }
 
-    fn interval(&self, values: &[f64]) -> Option<Interval> {
+    fn interval(&self, values: &[f64]) -> Option<Estimate> {
         stats::bootstrap_mean(values, self.config.resamples, self.config.seed)
     }
 

@@ -12,7 +12,7 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use serde::{Deserialize, Serialize};
 
-use crate::stats::{self, Interval, Tally};
+use crate::stats::{self, Estimate, Tally};
 
 pub use groups::{
     AllFlows, ClassSlowdowns, Column, FlowClasses, LosslessMetrics, ObjectiveMetrics,
@@ -211,7 +211,7 @@ pub struct Comparison {
     /// large on some traces as on others, the [geometric mean](stats::bootstrap_geometric_ratio) over traces
     /// of the ratio. For other metrics, the mean of the policy's values over the mean of DT's, or the inverse
     /// if higher is better.
-    pub ratio: Interval,
+    pub ratio: Estimate,
     /// Mean over traces of the mean FCT over DT's.
     pub fct_ratio: f64,
     /// Traces won, tied and lost by the metric.
@@ -280,8 +280,8 @@ pub fn compare(
     Comparison {
         value: match (excluded, too_slow) {
             (true, _) => FAILED,
-            (false, true) => ratio.mean + fct_ratio / DELAY_FCT_LIMIT,
-            (false, false) => ratio.mean,
+            (false, true) => ratio.centre + fct_ratio / DELAY_FCT_LIMIT,
+            (false, false) => ratio.centre,
         },
         ratio,
         fct_ratio,
@@ -290,8 +290,8 @@ pub fn compare(
     }
 }
 
-const EVEN: Interval = Interval {
-    mean: 1.0,
+const EVEN: Estimate = Estimate {
+    centre: 1.0,
     low: 1.0,
     high: 1.0,
 };
@@ -326,7 +326,7 @@ fn ratio_of_means(
     policy: &[Sample],
     baseline: &[Sample],
     resamples: usize,
-) -> Interval {
+) -> Estimate {
     let values = |samples: &[Sample]| samples.iter().map(|s| s.value).collect::<Vec<f64>>();
     let (own, dt) = (values(policy), values(baseline));
     let (over, under) = match metric.higher_is_better() {
@@ -338,8 +338,8 @@ fn ratio_of_means(
             + stats::mean(over)
                 .filter(|m| m.is_finite())
                 .unwrap_or(FAILED);
-        Interval {
-            mean,
+        Estimate {
+            centre: mean,
             low: mean,
             high: mean,
         }

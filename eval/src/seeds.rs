@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::{Entry, TraceResult, Versus};
 use crate::metric::{Metric, ObjectiveMetrics, PairedObjectives};
-use crate::stats::{self, Interval, Tally};
+use crate::stats::{self, Estimate, Tally};
 
 /// The training objective of a learned policy, and the seed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,9 +58,9 @@ pub struct SeedGroup {
     pub ratios_to_dt: Vec<f64>,
     /// Mean over seeds and traces of mean FCT / mean FCT of DT (α = 1). The interval is over traces, of the
     /// mean over seeds.
-    pub ratio_to_dt: Interval,
+    pub ratio_to_dt: Estimate,
     /// Mean over seeds and traces of p99 FCT / p99 FCT of DT (α = 1), with an interval over traces.
-    pub p99_ratio_to_dt: Option<Interval>,
+    pub p99_ratio_to_dt: Option<Estimate>,
     /// Standard deviation over seeds of `ratios_to_dt` (n - 1).
     pub deviation: f64,
     /// Mean over seeds and traces of mean FCT, ms.
@@ -243,7 +243,7 @@ mod tests {
         };
         assert_eq!(group.seeds, [3, 7]);
         assert_eq!(group.policies, ["ndt:b", "ndt:a"]);
-        let ratios = [group.best(), group.worst(), group.ratio_to_dt.mean];
+        let ratios = [group.best(), group.worst(), group.ratio_to_dt.centre];
         assert!(
             ratios.iter().all(|ratio| (ratio - 0.7).abs() < 1e-12),
             "{ratios:?}"
@@ -253,7 +253,7 @@ mod tests {
         let against: Vec<&str> = group.versus.iter().map(|v| v.against.as_str()).collect();
         assert_eq!(against, ["cs", "dt"]);
         // The ratios are 6 over 12, and 16 over 16.
-        assert_eq!(group.versus[0].ratio.mean, 0.75);
+        assert_eq!(group.versus[0].ratio.centre, 0.75);
         assert_eq!(group.versus[0].tally.tied, 1);
     }
 

@@ -54,18 +54,19 @@ pub fn finite_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     mean(&finite)
 }
 
-/// A mean over traces with its 95 % interval.
+/// An estimate with its 95 % interval: a mean, a median or a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// Arithmetic mean over the traces.
-    pub mean: f64,
-    /// 2.5th percentile of the resampled means.
+pub struct Estimate {
+    /// The estimate; files call it `mean`.
+    #[serde(rename = "mean")]
+    pub centre: f64,
+    /// 2.5th percentile of the resampled estimates.
     pub low: f64,
-    /// 97.5th percentile of the resampled means.
+    /// 97.5th percentile of the resampled estimates.
     pub high: f64,
 }
 
-impl Interval {
+impl Estimate {
     /// Returns true if the whole interval is below 1: significantly better than the baseline.
     pub fn is_below_one(&self) -> bool {
         self.high < 1.0
@@ -73,9 +74,9 @@ impl Interval {
 
     /// Returns the interval of the inverse ratio.
     #[must_use]
-    pub fn inverse(&self) -> Interval {
-        Interval {
-            mean: 1.0 / self.mean,
+    pub fn inverse(&self) -> Estimate {
+        Estimate {
+            centre: 1.0 / self.centre,
             low: 1.0 / self.high,
             high: 1.0 / self.low,
         }
@@ -88,7 +89,7 @@ impl Interval {
 }
 
 /// A median with the least and the largest value, such as those of several seeds. It shows the range of the
-/// values, and nothing about chance: this is no [`Interval`].
+/// values, and nothing about chance: this is not an [`Estimate`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// The median.
@@ -122,15 +123,15 @@ impl Spread {
 /// `resamples` times as many values as given are drawn with replacement and averaged; the interval
 /// runs from the 2.5th to the 97.5th nearest-rank percentile of those means. The same seed gives
 /// the same interval. `None` for an empty slice; with no resamples the interval is the mean.
-pub fn bootstrap_mean(values: &[f64], resamples: usize, seed: u64) -> Option<Interval> {
+pub fn bootstrap_mean(values: &[f64], resamples: usize, seed: u64) -> Option<Estimate> {
     let centre = mean(values)?;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut means: Vec<f64> = (0..resamples)
         .map(|_| resampled_mean(values, &mut rng))
         .collect();
     means.sort_by(f64::total_cmp);
-    Some(Interval {
-        mean: centre,
+    Some(Estimate {
+        centre,
         low: nearest_rank(&means, 0.025).unwrap_or(centre),
         high: nearest_rank(&means, 0.975).unwrap_or(centre),
     })
@@ -149,7 +150,7 @@ fn random_index(count: usize, rng: &mut Xoshiro256PlusPlus) -> usize {
 }
 
 /// Returns the ratio of the means of `values` and `of`, which belong together pair by pair, with a
-/// percentile-bootstrap 95 % interval over the pairs; [`Interval::mean`] holds the ratio.
+/// percentile-bootstrap 95 % interval over the pairs; [`Estimate::centre`] holds the ratio.
 ///
 /// Resamples like [`bootstrap_mean`]; resamples in which `of` sums to zero have no ratio and are left out.
 /// `None` if the slices are empty or differ in length, if a value is not finite, or if `of` sums to zero.
@@ -158,7 +159,7 @@ pub fn bootstrap_ratio_of_means(
     of: &[f64],
     resamples: usize,
     seed: u64,
-) -> Option<Interval> {
+) -> Option<Estimate> {
     let finite = values.iter().chain(of).all(|value| value.is_finite());
     if values.len() != of.len() || !finite {
         return None;
@@ -178,8 +179,8 @@ pub fn bootstrap_ratio_of_means(
         })
         .collect();
     ratios.sort_by(f64::total_cmp);
-    Some(Interval {
-        mean: centre,
+    Some(Estimate {
+        centre,
         low: nearest_rank(&ratios, 0.025).unwrap_or(centre),
         high: nearest_rank(&ratios, 0.975).unwrap_or(centre),
     })
@@ -190,7 +191,7 @@ pub fn bootstrap_ratio_of_means(
 const LARGEST_FACTOR: f64 = 1e3;
 
 /// Returns the geometric mean over pairs of `values` over `of`, with a percentile-bootstrap 95 % interval
-/// over the pairs; [`Interval::mean`] holds the geometric mean.
+/// over the pairs; [`Estimate::centre`] holds the geometric mean.
 ///
 /// Every pair counts by its ratio and not by its size, so that a few pairs with large values do not decide.
 /// Equal values, both zero or both not a number, count as 1. Ratios are limited to a factor of 1,000 either
@@ -201,7 +202,7 @@ pub fn bootstrap_geometric_ratio(
     of: &[f64],
     resamples: usize,
     seed: u64,
-) -> Option<Interval> {
+) -> Option<Estimate> {
     if values.len() != of.len() {
         return None;
     }
@@ -211,8 +212,8 @@ pub fn bootstrap_geometric_ratio(
         .map(|(v, o)| log_ratio(*v, *o))
         .collect();
     let log = bootstrap_mean(&logs, resamples, seed)?;
-    Some(Interval {
-        mean: libm::exp(log.mean),
+    Some(Estimate {
+        centre: libm::exp(log.centre),
         low: libm::exp(log.low),
         high: libm::exp(log.high),
     })
@@ -341,7 +342,7 @@ mod tests {
     #[test]
     fn every_pair_counts_alike_in_a_geometric_mean() {
         let mean = |values: &[f64], of: &[f64]| {
-            bootstrap_geometric_ratio(values, of, 100, 1).map(|interval| interval.mean)
+            bootstrap_geometric_ratio(values, of, 100, 1).map(|interval| interval.centre)
         };
         let near = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 1e-12;
         assert!(near(mean(&[1.0, 800.0], &[2.0, 100.0]), 2.0));
@@ -358,7 +359,7 @@ mod tests {
             found.low < 2.0 && found.high > 2.0 && found.low >= 1.0,
             "{found:?}"
         );
-        assert!((found.mean - 2.0).abs() < 1e-12, "{found:?}");
+        assert!((found.centre - 2.0).abs() < 1e-12, "{found:?}");
     }
 
     #[test]
@@ -378,8 +379,8 @@ mod tests {
         let interval = bootstrap_mean(&[0.0, 1.0], RESAMPLES, 1).unwrap();
         assert_eq!(
             interval,
-            Interval {
-                mean: 0.5,
+            Estimate {
+                centre: 0.5,
                 low: 0.0,
                 high: 1.0
             }
@@ -391,7 +392,7 @@ mod tests {
         // 0, 1, …, 99: standard error 28.866 / 10, so the interval is near 49.5 ± 1.96 · 2.8866.
         let values: Vec<f64> = (0..100).map(f64::from).collect();
         let interval = bootstrap_mean(&values, RESAMPLES, 7).unwrap();
-        assert_eq!(interval.mean, 49.5);
+        assert_eq!(interval.centre, 49.5);
         assert!((interval.low - 43.84).abs() < 0.25, "{interval:?}");
         assert!((interval.high - 55.16).abs() < 0.25, "{interval:?}");
     }
@@ -403,8 +404,8 @@ mod tests {
         let interval = bootstrap_ratio_of_means(&[1.0, 6.0], &[2.0, 3.0], RESAMPLES, 1).unwrap();
         assert_eq!(
             interval,
-            Interval {
-                mean: 7.0 / 5.0,
+            Estimate {
+                centre: 7.0 / 5.0,
                 low: 0.5,
                 high: 2.0
             }
@@ -412,7 +413,7 @@ mod tests {
         // A resample with the second pair twice has no ratio.
         let interval = bootstrap_ratio_of_means(&[1.0, 0.0], &[2.0, 0.0], RESAMPLES, 1).unwrap();
         assert_eq!(
-            (interval.mean, interval.low, interval.high),
+            (interval.centre, interval.low, interval.high),
             (0.5, 0.5, 0.5)
         );
         assert_eq!(bootstrap_ratio_of_means(&[1.0], &[0.0], 10, 1), None);

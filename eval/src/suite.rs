@@ -15,7 +15,7 @@ use crate::data::{Evaluation, PolicySummary, Role, SeedGroup, UNLIMITED, Versus}
 use crate::entrant::Entrant;
 use crate::evaluate::{EvalConfig, EvalError, OnProgress, evaluate, with_references};
 
-use crate::stats::Interval;
+use crate::stats::Estimate;
 
 pub use crate::result_cache::ResultCache;
 pub use page::{front_table, render};
@@ -193,7 +193,7 @@ impl CellResult {
     }
 
     /// Returns the ratio to DT of a policy, or of the seeds of a training taken together.
-    pub fn ratio(&self, name: &str) -> Option<Interval> {
+    pub fn ratio(&self, name: &str) -> Option<Estimate> {
         let policy = self.policies.iter().find(|p| p.entry.policy == name);
         let group = self.seeds.iter().find(|group| group.task == name);
         policy
@@ -203,7 +203,7 @@ impl CellResult {
 
     /// Returns the mean FCT of a learned policy, or of the seeds of a training taken together, over that of
     /// the rule tuned for the scenario.
-    pub fn against_tuned(&self, name: &str) -> Option<Interval> {
+    pub fn against_tuned(&self, name: &str) -> Option<Estimate> {
         let tuned = self.tuned.as_ref()?;
         let groups = self.seeds.iter().flat_map(|group| &group.versus);
         let mut all = groups.chain(&self.versus);
@@ -214,7 +214,7 @@ impl CellResult {
     /// Returns the reduction of the mean FCT by the unlimited buffer relative to DT, as a share.
     pub fn headroom(&self) -> Option<f64> {
         let unlimited = self.policies.iter().find(|p| p.entry.policy == UNLIMITED)?;
-        Some(1.0 - unlimited.ratio_to_dt?.mean)
+        Some(1.0 - unlimited.ratio_to_dt?.centre)
     }
 }
 
@@ -378,7 +378,9 @@ pub fn run(
 
 /// Returns the sort key of policies: their mean ratio to DT, lower is better.
 fn key(policy: &PolicySummary) -> f64 {
-    policy.ratio_to_dt.map_or(f64::INFINITY, |ratio| ratio.mean)
+    policy
+        .ratio_to_dt
+        .map_or(f64::INFINITY, |ratio| ratio.centre)
 }
 
 #[cfg(test)]

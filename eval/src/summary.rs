@@ -9,7 +9,7 @@ use crate::metric::{
     ObjectiveRatios, PairedObjectives, SlowdownRatios, SlowdownTails, Slowdowns,
 };
 use crate::seeds::{self, SeedGroup};
-use crate::stats::{self, Interval, Tally};
+use crate::stats::{self, Estimate, Tally};
 
 /// Fills in the ratio of every result to the result of DT (α = 1) on the same trace. It stays `None` if
 /// the policy or DT failed the trace.
@@ -239,7 +239,7 @@ fn paired(
     theirs: &BTreeMap<u64, f64>,
     resamples: usize,
     seed: u64,
-) -> Option<(Interval, Tally)> {
+) -> Option<(Estimate, Tally)> {
     let ratios: Vec<f64> = ours
         .iter()
         .filter_map(|(trace, mean)| Some(mean / theirs.get(trace)?))
@@ -268,14 +268,14 @@ mod tests {
         let cs = &summaries[2];
         assert_eq!(cs.all_flows.mean_fct_ms, Some(15.0));
         let ratio = cs.ratio_to_dt.unwrap();
-        assert!((ratio.mean - 0.95).abs() < 1e-12, "mean of 0.8 and 1.1");
+        assert!((ratio.centre - 0.95).abs() < 1e-12, "mean of 0.8 and 1.1");
         assert!((ratio.low - 0.8).abs() < 1e-12 && (ratio.high - 1.1).abs() < 1e-12);
         // Losses are proportional to FCT here: 30 over 30.
         let losses = cs.objective_ratios.loss_ratio_to_dt.unwrap();
-        assert!((losses.mean - 1.0).abs() < 1e-12 && losses.low < 0.85 && losses.high > 1.05);
+        assert!((losses.centre - 1.0).abs() < 1e-12 && losses.low < 0.85 && losses.high > 1.05);
         // The ratio is (992 + 978) over (990 + 980) Mbit/s.
         let goodput = cs.objective_ratios.goodput_ratio_to_dt.unwrap();
-        assert!((goodput.mean - 1.0).abs() < 1e-12);
+        assert!((goodput.centre - 1.0).abs() < 1e-12);
         assert_eq!(cs.objectives.p99_queueing_delay_us, Some(300.0));
         assert_eq!(
             cs.tally,
@@ -333,7 +333,7 @@ mod tests {
         let versus = versus(&entries, &results, 100, 1);
         let against: Vec<&str> = versus.iter().map(|v| v.against.as_str()).collect();
         assert_eq!(against, ["cs", "dt"]);
-        assert_eq!(versus[0].ratio.mean, 0.75);
+        assert_eq!(versus[0].ratio.centre, 0.75);
         assert_eq!(
             versus[0].tally,
             Tally {

@@ -219,7 +219,7 @@ fn row(policy: &PolicySummary) -> Vec<String> {
         format::optional(policy.all_flows.mean_fct_ms),
         format::interval(policy.ratio_to_dt.as_ref()),
         format!("{}/{}/{}", tally.won, tally.tied, tally.lost),
-        format::ratio(policy.p99_ratio_to_dt.map(|ratio| ratio.mean)),
+        format::ratio(policy.p99_ratio_to_dt.map(|ratio| ratio.centre)),
         format::percent(policy.headroom),
         format::count(policy.drops),
         format::optional(policy.timeouts_per_flow),

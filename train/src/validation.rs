@@ -5,7 +5,7 @@ use std::slice;
 use std::time::Duration;
 
 use bufgym_eval::metric::{Comparison, Metric, Sample, compare};
-use bufgym_eval::stats::{Interval, bootstrap_mean};
+use bufgym_eval::stats::{Estimate, bootstrap_mean};
 use bufgym_models::checkpoint;
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::Scenario;
@@ -185,13 +185,13 @@ impl ValidationSet {
         let Some(log) = bootstrap_mean(&logs, resamples, 0) else {
             return found;
         };
-        let ratio = Interval {
-            mean: libm::exp(log.mean),
+        let ratio = Estimate {
+            centre: libm::exp(log.centre),
             low: libm::exp(log.low),
             high: libm::exp(log.high),
         };
         Comparison {
-            value: ratio.mean,
+            value: ratio.centre,
             ratio,
             ..found
         }

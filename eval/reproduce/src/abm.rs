@@ -30,7 +30,7 @@ const ARTEFACT_ALPHAS: [&str; 8] = [
 /// The rows of a table.
 macro_rules! rows {
     ($($series:literal: $values:expr),+ $(,)?) => {
-        const { &[$(TabledRow { series: $series, values: &$values }),+] }
+        const { &[$(ReferenceRow { series: $series, values: &$values }),+] }
     };
 }
 use rows;

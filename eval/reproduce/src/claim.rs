@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bufgym_eval::stats::{Interval, Spread};
+use bufgym_eval::stats::{Estimate, Spread};
 use serde::Serialize;
 
 use super::verdict::{Grade, Verdict, grade};
@@ -78,7 +78,7 @@ impl fmt::Display for Target {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ours {
     /// A mean with its confidence interval; both ends equal the mean if it is exact.
-    Interval(Interval),
+    Interval(Estimate),
     /// A median with the least and the largest value. No verdict reads these.
     Range(Spread),
 }
@@ -87,7 +87,7 @@ impl Ours {
     /// Returns the mean or the median.
     pub fn value(&self) -> f64 {
         match self {
-            Ours::Interval(interval) => interval.mean,
+            Ours::Interval(interval) => interval.centre,
             Ours::Range(range) => range.median,
         }
     }
@@ -109,8 +109,8 @@ impl Ours {
     }
 }
 
-impl From<Interval> for Ours {
-    fn from(interval: Interval) -> Ours {
+impl From<Estimate> for Ours {
+    fn from(interval: Estimate) -> Ours {
         Ours::Interval(interval)
     }
 }

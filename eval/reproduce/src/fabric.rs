@@ -14,10 +14,10 @@ use bufgym_util::input::excerpt;
 use super::Scale;
 use super::claim::Claim;
 use super::figure::Figure;
-use super::grid::{Common, Forests, Grid, LEARNED, Learned, Plan};
+use super::grid::{Common, Forests, Grid, GridPlan, LEARNED, Learned};
 use super::report::{Panel, Report};
 use super::runs::{PapersError, Work};
-use super::sweep::{Metric, Point, Series, Sweep, Swept};
+use super::sweep::{Metric, Point, Series, Sweep, SweepResults};
 use super::variants::{self, Variant};
 use super::verdict::Grade;
 
@@ -103,7 +103,7 @@ pub struct PanelPlan {
 }
 
 /// Compares the claims of a figure with its results.
-pub type Claims = Box<dyn Fn(&Swept) -> Vec<Claim>>;
+pub type Claims = Box<dyn Fn(&SweepResults) -> Vec<Claim>>;
 
 /// A figure over simulations.
 pub struct FigurePlan {
@@ -122,7 +122,7 @@ pub struct FigurePlan {
 impl FigurePlan {
     /// Adds claims after the others.
     #[must_use]
-    pub(crate) fn with(self, more: fn(&Swept) -> Vec<Claim>) -> FigurePlan {
+    pub(crate) fn with(self, more: fn(&SweepResults) -> Vec<Claim>) -> FigurePlan {
         let own = self.claims;
         let claims: Claims = Box::new(move |swept| [own(swept), more(swept)].concat());
         FigurePlan { claims, ..self }
@@ -314,7 +314,7 @@ impl Paper {
         parts: Option<&ResultCache>,
         work: &Work,
     ) -> Result<Grid, PapersError> {
-        let mut plan = Plan::new(self.common(config, false));
+        let mut plan = GridPlan::new(self.common(config, false));
         for figure in plans {
             figure.sweep.want(&mut plan);
         }
@@ -329,7 +329,7 @@ impl Paper {
         parts: Option<&ResultCache>,
         work: &Work,
     ) -> Result<&'static str, PapersError> {
-        let mut plan = Plan::new(self.common(config, true));
+        let mut plan = GridPlan::new(self.common(config, true));
         let sweep = Sweep {
             figure: "",
             preset: self.preset,
@@ -381,7 +381,7 @@ impl Paper {
             again.sweep.series.retain(|series| !series.added);
             again.sweep.change(option.settings);
             again.sweep.seeds = 1;
-            let mut simulations = Plan::new(self.common(config, false));
+            let mut simulations = GridPlan::new(self.common(config, false));
             again
                 .sweep
                 .want_at(&mut simulations, |point| matters.contains(&point.label));

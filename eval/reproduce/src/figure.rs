@@ -10,8 +10,8 @@ use super::claim::{Claim, Target};
 use super::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, in_words, learned};
 use super::rules::{self, Trend};
 use super::sweep::{
-    Metric, Point, Series, Sweep, Swept, Tabled, TabledRow, largest_reduction, on_a_par, reduced,
-    reduction_of,
+    Metric, Point, ReferenceRow, ReferenceTable, Series, Sweep, SweepResults, largest_reduction,
+    on_a_par, reduced, reduction_of,
 };
 
 /// Paper, number and text of every file.
@@ -224,24 +224,24 @@ impl Figure {
     }
 
     /// Returns the claims of a table. Its rows have the order of the series.
-    fn table(&'static self, table: &'static TableFile, swept: &Swept) -> Vec<Claim> {
+    fn table(&'static self, table: &'static TableFile, swept: &SweepResults) -> Vec<Claim> {
         let rows = self.series.iter().filter_map(|series| {
             let values = table.values.get(&series.name)?;
-            Some(TabledRow {
+            Some(ReferenceRow {
                 series: &series.name,
                 values,
             })
         });
-        let tabled = Tabled {
+        let tabled = ReferenceTable {
             panel: self.panel(&table.panel),
             metric: table.metric,
             statement: &table.statement,
-            rows: &rows.collect::<Vec<TabledRow>>(),
+            rows: &rows.collect::<Vec<ReferenceRow>>(),
         };
         tabled.claims(swept)
     }
 
-    fn claim(&'static self, of: &'static ClaimFile, swept: &Swept) -> Claim {
+    fn claim(&'static self, of: &'static ClaimFile, swept: &SweepResults) -> Claim {
         let panel = self.panel(&of.panel);
         let shown = self.panels.iter().find(|panel| panel.id == of.panel);
         let metric = of

@@ -113,16 +113,16 @@ impl Quantity for Measured {
 type Key = String;
 
 /// The simulations to run.
-pub struct Plan {
+pub struct GridPlan {
     common: Common,
     keys: BTreeMap<Cell, Result<Key, String>>,
     work: BTreeMap<Key, Planned>,
 }
 
-impl Plan {
+impl GridPlan {
     /// Builds a plan without simulations.
-    pub fn new(common: Common) -> Plan {
-        Plan {
+    pub fn new(common: Common) -> GridPlan {
+        GridPlan {
             common,
             keys: BTreeMap::new(),
             work: BTreeMap::new(),
@@ -263,7 +263,7 @@ impl Point<'_> {
     }
 }
 
-impl Plan {
+impl GridPlan {
     fn points(&self) -> Vec<Point<'_>> {
         let common = &self.common;
         let forests = common.forests.as_ref();

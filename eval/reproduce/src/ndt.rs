@@ -18,7 +18,7 @@ use std::str::FromStr;
 use std::time::Instant;
 
 use bufgym_eval::entrant::Entrant;
-use bufgym_eval::stats::{Interval, RESAMPLES};
+use bufgym_eval::stats::{Estimate, RESAMPLES};
 use bufgym_util::convert::index;
 use bufgym_util::input::excerpt;
 
@@ -29,14 +29,14 @@ use super::runs::{PapersError, Work};
 use super::variants;
 
 pub(crate) use drops::Drops as DropsRun;
-pub(crate) use incast::Run as IncastRun;
-pub(crate) use queues::Run as QueuesRun;
+pub(crate) use incast::IncastRun;
+pub(crate) use queues::QueuesRun;
 pub(crate) use testbed::measured::Predicted as PredictedRun;
 pub(crate) use triggers::PacketIntervals;
 
 use setting::{Context, Extent};
 
-pub use testbed::measured::{Made, MeasuredConfig, Order, Plan, SWEPT};
+pub use testbed::measured::{Made, MeasuredConfig, MeasuredPlan, Order, SWEPT};
 pub use testbed::played::{Played, Truth, Worst};
 
 /// A figure or panel of the paper.
@@ -330,8 +330,8 @@ fn parameters(count: usize, report: &mut Report) {
             "The network has 47,650 parameters.",
             Target::Value(47_650.0),
         )
-        .measured(Some(Interval {
-            mean: value,
+        .measured(Some(Estimate {
+            centre: value,
             low: value,
             high: value,
         })),

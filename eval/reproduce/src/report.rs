@@ -5,7 +5,7 @@ use std::path::Path;
 use bufgym_eval::data::ScenarioFacts;
 use bufgym_eval::figures::Figure;
 use bufgym_eval::output::{self, OutputError};
-use bufgym_eval::stats::Interval;
+use bufgym_eval::stats::Estimate;
 use bufgym_eval::table::aligned;
 use bufgym_sim::scenario::Scenario;
 use serde_json::{Map, Value, json};
@@ -120,7 +120,7 @@ impl<T> Rows<T> {
     pub fn interval(
         self,
         names: [&'static str; 3],
-        value: impl Fn(&T) -> Option<Interval>,
+        value: impl Fn(&T) -> Option<Estimate>,
     ) -> Rows<T> {
         self.columns(names, |key| cells(value(key).as_ref()))
     }
@@ -145,9 +145,9 @@ pub fn cell(value: Option<f64>) -> String {
 }
 
 /// Returns the three cells of an interval: value, lower and upper end.
-pub fn cells(interval: Option<&Interval>) -> [String; 3] {
-    let part = |part: fn(&Interval) -> f64| cell(interval.map(part));
-    [part(|i| i.mean), part(|i| i.low), part(|i| i.high)]
+pub fn cells(interval: Option<&Estimate>) -> [String; 3] {
+    let part = |part: fn(&Estimate) -> f64| cell(interval.map(part));
+    [part(|i| i.centre), part(|i| i.low), part(|i| i.high)]
 }
 
 /// Returns the word that marks series that the paper does not have.
@@ -326,8 +326,8 @@ pub(super) mod tests {
     /// Builds a report of three claims without drawings.
     pub fn small() -> Report {
         let ours = |mean: f64| {
-            Some(Interval {
-                mean,
+            Some(Estimate {
+                centre: mean,
                 low: mean - 1.0,
                 high: mean + 1.0,
             })

@@ -1,11 +1,11 @@
 //! Rules of claims besides reductions, for figures of networks.
 
 use bufgym_eval::format;
-use bufgym_eval::stats::{Interval, Spread};
+use bufgym_eval::stats::{Estimate, Spread};
 use serde::Deserialize;
 
 use super::claim::{Claim, Target};
-use super::sweep::{Metric, Point, Series, Swept, reduction_of};
+use super::sweep::{Metric, Point, Series, SweepResults, reduction_of};
 
 /// Figure and panel of a claim.
 pub(crate) type Place = (&'static str, &'static str);
@@ -17,7 +17,7 @@ const ALIKE: f64 = 0.1;
 
 /// Claims that a policy is significantly below another on average over the points.
 pub(crate) fn below(
-    swept: &Swept,
+    swept: &SweepResults,
     panel: Place,
     (lower, upper): (&str, &str),
     metric: Metric,
@@ -34,7 +34,7 @@ pub(crate) fn below(
 }
 
 /// Returns the medians of a series at all points.
-fn medians(swept: &Swept, series: &str, metric: Metric) -> Option<Vec<f64>> {
+fn medians(swept: &SweepResults, series: &str, metric: Metric) -> Option<Vec<f64>> {
     let at = |point: &Point| Some(swept.value(series, point, metric)?.median);
     swept.sweep.points.iter().map(at).collect()
 }
@@ -79,7 +79,7 @@ impl Trend {
 
 /// Claims a trend of a series over the first `points` points.
 pub(crate) fn trend_up_to(
-    swept: &Swept,
+    swept: &SweepResults,
     panel: Place,
     series: &str,
     metric: Metric,
@@ -100,7 +100,7 @@ pub(crate) fn trend_up_to(
 
 /// Claims a trend of a series over all points.
 pub(crate) fn trend(
-    swept: &Swept,
+    swept: &SweepResults,
     panel: Place,
     series: &str,
     metric: Metric,
@@ -120,7 +120,7 @@ fn found(values: Option<&[f64]>) -> String {
 
 /// Claims that a series grows less over the axis than another.
 pub(crate) fn grows_less(
-    swept: &Swept,
+    swept: &SweepResults,
     panel: Place,
     (series, other): (&str, &str),
     metric: Metric,
@@ -143,7 +143,7 @@ pub(crate) fn grows_less(
 
 /// Claims that two series are alike: at every point they differ by at most a tenth of a third one.
 pub(crate) fn alike(
-    swept: &Swept,
+    swept: &SweepResults,
     panel: Place,
     (series, other, third): (&str, &str, &str),
     metric: Metric,
@@ -168,7 +168,7 @@ pub(crate) fn alike(
 
 /// Claims that all series are similar: the ratio of the largest to the least, on average over the points.
 pub(crate) fn similar(
-    swept: &Swept,
+    swept: &SweepResults,
     panel: Place,
     series: &[&str],
     metric: Metric,
@@ -203,7 +203,7 @@ pub(crate) fn similar(
 
 /// Claims that no series is above a limit at any point.
 pub(crate) fn at_most(
-    swept: &Swept,
+    swept: &SweepResults,
     panel: Place,
     series: &[&str],
     metric: Metric,
@@ -220,13 +220,13 @@ pub(crate) fn at_most(
 }
 
 /// Returns the reason why one of these series was not run.
-fn refusal(swept: &Swept, series: &[&str]) -> Option<String> {
+fn refusal(swept: &SweepResults, series: &[&str]) -> Option<String> {
     series.iter().find_map(|series| swept.refusal(series))
 }
 
-fn exactly(value: f64) -> Interval {
-    Interval {
-        mean: value,
+fn exactly(value: f64) -> Estimate {
+    Estimate {
+        centre: value,
         low: value,
         high: value,
     }
@@ -234,7 +234,7 @@ fn exactly(value: f64) -> Interval {
 
 /// Claims that a series has the same results at every point, seed by seed.
 pub(crate) fn constant(
-    swept: &Swept,
+    swept: &SweepResults,
     panel: Place,
     series: &str,
     metric: Metric,
@@ -260,7 +260,7 @@ pub(crate) fn constant(
 
 /// Claims how many times as large as a series another is at a point. The order holds from 1.5 on.
 pub(crate) fn ratio(
-    swept: &Swept,
+    swept: &SweepResults,
     panel: Place,
     (lower, upper): (&str, &str),
     point: &Point,
@@ -284,7 +284,7 @@ pub(crate) fn ratio(
 }
 
 /// Describes the regimes of all of the paper's series at all points.
-pub(crate) fn regimes(swept: &Swept, at: &[&Point], metric: Metric) -> String {
+pub(crate) fn regimes(swept: &SweepResults, at: &[&Point], metric: Metric) -> String {
     let of_series = |series: &Series| {
         let at = at.iter().map(|point| {
             let regime = swept.regime(&series.name, point, metric);

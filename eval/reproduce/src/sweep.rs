@@ -3,19 +3,19 @@
 mod drawing;
 mod metric;
 mod reduced;
+mod reference;
 mod table;
-mod tabled;
 
 use bufgym_eval::stats::Spread;
 use bufgym_sim::switch::PolicySpec;
 
-use super::grid::{Cell, Grid, Measured, Plan};
+use super::grid::{Cell, Grid, GridPlan, Measured};
 use super::incast::Regime;
 
 pub(crate) use drawing::stroke;
 pub use metric::Metric;
 pub(crate) use reduced::{largest_reduction, on_a_par, reduced, reduction_of};
-pub use tabled::{Tabled, TabledRow};
+pub use reference::{ReferenceRow, ReferenceTable};
 
 /// Settings and policy of a series at a point.
 type Make = Box<dyn Fn(&Point) -> (Vec<String>, String) + Send + Sync>;
@@ -126,12 +126,12 @@ impl Sweep {
     }
 
     /// Plans all simulations.
-    pub fn want(&self, plan: &mut Plan) {
+    pub fn want(&self, plan: &mut GridPlan) {
         self.want_at(plan, |_| true);
     }
 
     /// Plans the simulations of some points.
-    pub(crate) fn want_at(&self, plan: &mut Plan, keep: impl Fn(&Point) -> bool) {
+    pub(crate) fn want_at(&self, plan: &mut GridPlan, keep: impl Fn(&Point) -> bool) {
         for series in &self.series {
             for point in self.points.iter().filter(|point| keep(point)) {
                 plan.want(&self.cell(series, point), self.seeds);
@@ -148,20 +148,20 @@ impl Sweep {
     }
 
     /// Combines the figure with the results of its simulations.
-    pub fn measured<'a>(&'a self, grid: &'a Grid) -> Swept<'a> {
-        Swept { sweep: self, grid }
+    pub fn measured<'a>(&'a self, grid: &'a Grid) -> SweepResults<'a> {
+        SweepResults { sweep: self, grid }
     }
 }
 
 /// A figure with its results.
 #[derive(Clone, Copy)]
-pub struct Swept<'a> {
+pub struct SweepResults<'a> {
     /// The simulated figure.
     pub sweep: &'a Sweep,
     grid: &'a Grid,
 }
 
-impl<'a> Swept<'a> {
+impl<'a> SweepResults<'a> {
     fn series(&self, name: &str) -> Option<&'a Series> {
         self.sweep.series.iter().find(|series| series.name == name)
     }

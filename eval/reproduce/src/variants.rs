@@ -114,11 +114,11 @@ pub fn explain(
 mod tests {
     use super::*;
     use crate::claim::Target;
-    use bufgym_eval::stats::Interval;
+    use bufgym_eval::stats::Estimate;
 
-    fn exactly(mean: f64) -> Interval {
-        Interval {
-            mean,
+    fn exactly(mean: f64) -> Estimate {
+        Estimate {
+            centre: mean,
             low: mean,
             high: mean,
         }

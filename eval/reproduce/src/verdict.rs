@@ -173,14 +173,19 @@ pub(crate) fn same_order(pairs: &[(f64, f64)]) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bufgym_eval::stats::{Interval, Spread};
+    use bufgym_eval::stats::{Estimate, Spread};
 
     fn exactly(mean: f64) -> Ours {
         interval(mean, mean, mean)
     }
 
     fn interval(mean: f64, low: f64, high: f64) -> Ours {
-        Interval { mean, low, high }.into()
+        Estimate {
+            centre: mean,
+            low,
+            high,
+        }
+        .into()
     }
 
     fn judge(paper: &Target, ours: f64, order: Option<bool>) -> Grade {

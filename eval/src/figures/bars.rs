@@ -7,7 +7,7 @@ use super::plot::HEIGHT;
 use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
 use super::{Figure, FigureError, draw};
 use crate::format;
-use crate::stats::Interval;
+use crate::stats::Estimate;
 
 /// A figure of bars. The legend names them.
 pub struct Bars<'a> {
@@ -18,7 +18,7 @@ pub struct Bars<'a> {
     /// See [`Figure::description`].
     pub description: String,
     /// Name, stroke and value of each bar; without a value there is no bar.
-    pub bars: Vec<(String, Stroke, Option<Interval>)>,
+    pub bars: Vec<(String, Stroke, Option<Estimate>)>,
     /// The label of the vertical axis.
     pub y_label: &'static str,
 }
@@ -53,7 +53,7 @@ impl Bars<'_> {
 
     fn draw_on(&self, area: &Canvas) -> Drawn {
         let ends = self.bars.iter().filter_map(|(_, _, value)| *value);
-        let most = ends.fold(0.0f64, |most, value| most.max(value.high).max(value.mean));
+        let most = ends.fold(0.0f64, |most, value| most.max(value.high).max(value.centre));
         let top = if most > 0.0 { most * 1.05 } else { 1.0 };
         let range = Ticked::new(-0.6..self.bars.len() as f64 - 0.4, Vec::new());
         let mut chart = ChartBuilder::on(area)
@@ -80,7 +80,7 @@ impl Bars<'_> {
         for (place, (_, stroke, value)) in self.bars.iter().enumerate() {
             let Some(value) = value else { continue };
             let middle = place as f64;
-            let corners = [(middle - 0.35, 0.0), (middle + 0.35, value.mean)];
+            let corners = [(middle - 0.35, 0.0), (middle + 0.35, value.centre)];
             let bar = Rectangle::new(corners, stroke.colour.mix(0.7).filled());
             chart.draw_series([bar]).map_err(text)?;
             let whisker = vec![(middle, value.low), (middle, value.high)];
@@ -99,12 +99,12 @@ mod tests {
     #[test]
     fn bars_are_drawn_where_there_is_a_value() {
         let stroke = style::stroke("dt", Role::Baseline, 0);
-        let value = Interval {
-            mean: 2.0,
+        let value = Estimate {
+            centre: 2.0,
             low: 1.0,
             high: 3.0,
         };
-        let drawn = |values: [Option<Interval>; 2]| {
+        let drawn = |values: [Option<Estimate>; 2]| {
             let bars = ["one", "two"].into_iter().zip(values);
             let bars = bars.map(|(name, value)| (name.to_owned(), stroke, value));
             let figure = Bars {

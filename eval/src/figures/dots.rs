@@ -9,7 +9,7 @@ use super::style::{self, CHARACTER, Canvas, Drawn, TYPE, text};
 use super::{Figure, FigureError, OVERVIEW, draw};
 use crate::data::{Entry, Evaluation, Role};
 use crate::format;
-use crate::stats::Interval;
+use crate::stats::Estimate;
 
 /// Largest number of rows.
 const ROWS: usize = 20;
@@ -26,7 +26,7 @@ const NOTE: u32 = 22;
 
 struct Row<'a> {
     entry: &'a Entry,
-    ratio: Interval,
+    ratio: Estimate,
 }
 
 /// Draws the mean FCT relative to DT (α = 1) of the best policies and of DT, the best first.
@@ -81,7 +81,7 @@ fn rows(evaluation: &Evaluation) -> (Vec<Row<'_>>, usize) {
         Some(Row { entry, ratio })
     });
     let mut rows: Vec<Row> = rows.collect();
-    rows.sort_by(|a, b| a.ratio.mean.total_cmp(&b.ratio.mean));
+    rows.sort_by(|a, b| a.ratio.centre.total_cmp(&b.ratio.centre));
     let left_out = rows.len().saturating_sub(ROWS);
     let is_baseline = |row: &Row| row.entry.role == Role::Baseline;
     if let Some(place) = rows.iter().position(is_baseline)
@@ -145,7 +145,11 @@ fn draw_rows(canvas: &Canvas, area: &Canvas, rows: &[Row]) -> Drawn {
         let written = written.pos(Pos::new(HPos::Right, VPos::Center));
         let name = Text::new(name.as_str(), beside(from, -10), written.clone());
         canvas.draw(&name).map_err(text)?;
-        let Interval { mean, low, high } = row.ratio;
+        let Estimate {
+            centre: mean,
+            low,
+            high,
+        } = row.ratio;
         if mean > to {
             let value = format!("{} →", format::ratio(Some(mean)));
             let value = Text::new(value, beside(to, 0), written);

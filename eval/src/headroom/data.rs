@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Verdict;
 use crate::data::ScenarioFacts;
-use crate::stats::Interval;
+use crate::stats::Estimate;
 
 /// Name of the file format in `headroom.json`.
 pub(super) const FORMAT: &str = "bufgym-headroom";
@@ -65,7 +65,7 @@ pub struct RuleResult {
     /// The policy string.
     pub policy: String,
     /// Ratio to DT (α = 1); `None` if the rule left flows unfinished on a trace.
-    pub ratio_to_dt: Option<Interval>,
+    pub ratio_to_dt: Option<Estimate>,
     /// Number of traces on which it was the best rule.
     pub best_on: u64,
 }
@@ -118,27 +118,27 @@ pub struct Row {
     /// Kind of the row.
     pub row: RowKind,
     /// Ratio to DT (α = 1) on the copies for making choices, chance included.
-    pub ratio_to_dt: Option<Interval>,
+    pub ratio_to_dt: Option<Estimate>,
     /// Ratio to DT (α = 1) on copies that differ by chance.
-    pub jittered_ratio_to_dt: Option<Interval>,
+    pub jittered_ratio_to_dt: Option<Estimate>,
     /// The least of those ratios over the traces.
     pub best_ratio: Option<f64>,
     /// The largest of those ratios over the traces.
     pub worst_ratio: Option<f64>,
     /// Ratio to the best single rule on the same copies.
-    pub jittered_ratio_to_best_rule: Option<Interval>,
+    pub jittered_ratio_to_best_rule: Option<Estimate>,
     /// Ratio of the goodput to that of DT (α = 1) on the same copies; higher is better. The choices were made
     /// by mean FCT all the same.
-    pub jittered_goodput_ratio_to_dt: Option<Interval>,
+    pub jittered_goodput_ratio_to_dt: Option<Estimate>,
     /// Ratio of the goodput to that of the best single rule on the same copies; higher is better.
-    pub jittered_goodput_ratio_to_best_rule: Option<Interval>,
+    pub jittered_goodput_ratio_to_best_rule: Option<Estimate>,
 }
 
 impl Row {
     pub(super) fn of(
         row: RowKind,
         traces: &[TraceRow],
-        interval: impl Fn(&[f64]) -> Option<Interval>,
+        interval: impl Fn(&[f64]) -> Option<Estimate>,
     ) -> Row {
         let values = |field: fn(&TraceRow) -> Option<f64>| -> Vec<f64> {
             let own = traces.iter().filter(|trace| trace.row == row);

@@ -5,7 +5,7 @@ use bufgym_sim::switch::PolicySpec;
 use bufgym_sim::switch::aqm::AqmSpec;
 
 use super::{MeanFct, RuleResult};
-use crate::stats::Interval;
+use crate::stats::Estimate;
 
 /// Dynamic Threshold with α = 2^-2 … 2^6 and the other rules that a switch could run without push-out, with
 /// their defaults; also with a large α if the default is small; some of them with random early drop.
@@ -124,7 +124,7 @@ fn ratios(values: &[&[MeanFct]], rule: usize) -> Vec<Option<f64>> {
 pub(super) fn results(
     policies: &[PolicySpec],
     values: &[&[MeanFct]],
-    interval: impl Fn(&[f64]) -> Option<Interval>,
+    interval: impl Fn(&[f64]) -> Option<Estimate>,
 ) -> Vec<RuleResult> {
     let mut results: Vec<RuleResult> = policies
         .iter()
@@ -141,7 +141,11 @@ pub(super) fn results(
             }
         })
         .collect();
-    let key = |result: &RuleResult| result.ratio_to_dt.map_or(f64::INFINITY, |ratio| ratio.mean);
+    let key = |result: &RuleResult| {
+        result
+            .ratio_to_dt
+            .map_or(f64::INFINITY, |ratio| ratio.centre)
+    };
     results.sort_by(|a, b| key(a).total_cmp(&key(b)));
     results
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Row, RowKind};
 use crate::format;
-use crate::stats::Interval;
+use crate::stats::Estimate;
 
 /// The least gain over the best single rule that counts, as a share of its mean FCT.
 pub(crate) const MIN_GAIN: f64 = 0.01;
@@ -62,15 +62,15 @@ impl Verdict {
 }
 
 /// Returns true if a ratio is below 1 significantly and by more than [`MIN_GAIN`].
-fn is_worth(ratio: Interval) -> bool {
-    ratio.is_below_one() && ratio.mean < 1.0 - MIN_GAIN
+fn is_worth(ratio: Estimate) -> bool {
+    ratio.is_below_one() && ratio.centre < 1.0 - MIN_GAIN
 }
 
-fn rule_sentence(rule: &str, ratio: Option<Interval>) -> String {
+fn rule_sentence(rule: &str, ratio: Option<Estimate>) -> String {
     match ratio {
         Some(ratio) if is_worth(ratio) => format!(
             "The best single rule is {rule}: its mean FCT is {} lower than that of DT (α = 1).",
-            format::change(ratio.mean)
+            format::change(ratio.centre)
         ),
         _ => format!(
             "The best single rule is {rule}, which is not better than DT (α = 1) by more than \
@@ -79,17 +79,17 @@ fn rule_sentence(rule: &str, ratio: Option<Interval>) -> String {
     }
 }
 
-fn clause(kind: RowKind, ratio: Option<Interval>) -> String {
+fn clause(kind: RowKind, ratio: Option<Estimate>) -> String {
     let title = kind.title();
     match ratio {
         Some(ratio) if is_worth(ratio) => format!(
             "{title} {} lower ({})",
-            format::change(ratio.mean),
+            format::change(ratio.centre),
             format::bounds(&ratio)
         ),
         Some(ratio) if ratio.is_above_one() => format!(
             "{title} {} higher ({})",
-            format::change(ratio.mean),
+            format::change(ratio.centre),
             format::bounds(&ratio)
         ),
         Some(ratio) => format!(
@@ -106,7 +106,11 @@ mod tests {
 
     fn rows(gains: [(RowKind, f64, f64, f64); 4]) -> Vec<Row> {
         let row = |(row, low, mean, high)| {
-            let interval = Some(Interval { mean, low, high });
+            let interval = Some(Estimate {
+                centre: mean,
+                low,
+                high,
+            });
             Row {
                 row,
                 ratio_to_dt: interval,

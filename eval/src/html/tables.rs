@@ -7,7 +7,7 @@ use crate::metric::{
     self, AllFlows, ClassSlowdowns, FlowClasses, LosslessMetrics, LosslessRatios, ObjectiveMetrics,
     ObjectiveRatios, SlowdownRatios,
 };
-use crate::stats::{Interval, Tally};
+use crate::stats::{Estimate, Tally};
 use crate::{format, label};
 
 /// A column of a table with one row per policy: heading, unit or explanation, and the cell of a
@@ -66,14 +66,14 @@ fn plain(value: String) -> Cell {
 }
 
 /// Builds a cell for a ratio with its interval, coloured if the interval excludes 1.
-fn ratio_cell(ratio: Option<Interval>) -> Cell {
+fn ratio_cell(ratio: Option<Estimate>) -> Cell {
     let class = match ratio {
         Some(ratio) if ratio.is_below_one() => "wins",
         Some(ratio) if ratio.is_above_one() => "loses",
         _ => "",
     };
     Cell {
-        value: format::ratio(ratio.map(|r| r.mean)),
+        value: format::ratio(ratio.map(|r| r.centre)),
         detail: ratio.as_ref().map(format::bounds).unwrap_or_default(),
         class,
     }
@@ -81,9 +81,9 @@ fn ratio_cell(ratio: Option<Interval>) -> Cell {
 
 /// Builds a cell for a ratio of a policy to DT. DT's own ratio has no interval, and that of the reference has
 /// no colour.
-fn policy_ratio(policy: &PolicySummary, ratio: Option<Interval>) -> Cell {
+fn policy_ratio(policy: &PolicySummary, ratio: Option<Estimate>) -> Cell {
     match policy.entry.role {
-        Role::Baseline => plain(format::ratio(ratio.map(|r| r.mean))),
+        Role::Baseline => plain(format::ratio(ratio.map(|r| r.centre))),
         Role::Reference => Cell {
             class: "",
             ..ratio_cell(ratio)

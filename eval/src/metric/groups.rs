@@ -5,7 +5,7 @@ use bufgym_sim::network::Outcome;
 use serde::{Deserialize, Serialize};
 
 use super::{IsolatedPorts, Metric};
-use crate::stats::{self, Interval};
+use crate::stats::{self, Estimate};
 
 /// A table column for one metric of the group `G`.
 #[derive(Clone, Copy, Debug)]
@@ -168,13 +168,13 @@ metrics! {
 #[serde(default)]
 pub struct PairedObjectives {
     /// Ratio of the lost data packets per delivered one.
-    pub loss_ratio: Option<Interval>,
+    pub loss_ratio: Option<Estimate>,
     /// Ratio of the goodput; higher is better.
-    pub goodput_ratio: Option<Interval>,
+    pub goodput_ratio: Option<Estimate>,
     /// Ratio of the 99th percentile of the queueing delay.
-    pub p99_queueing_delay_ratio: Option<Interval>,
+    pub p99_queueing_delay_ratio: Option<Estimate>,
     /// Ratio of the variance of port slowdowns.
-    pub port_slowdown_variance_ratio: Option<Interval>,
+    pub port_slowdown_variance_ratio: Option<Estimate>,
 }
 
 impl PairedObjectives {
@@ -197,14 +197,14 @@ impl PairedObjectives {
     /// Returns the ratio of an objective's metric, below 1 if the policy is better. Returns `None` for mean
     /// FCT, which comparisons have separately, and for slowdowns, which have
     /// [their own ratios](super::SlowdownRatios).
-    pub(crate) fn of_metric(&self, metric: Metric) -> Option<Interval> {
+    pub(crate) fn of_metric(&self, metric: Metric) -> Option<Estimate> {
         match metric {
             Metric::MeanFct
             | Metric::MeanSlowdown
             | Metric::IncastAndPauses
             | Metric::SlowdownTails => None,
             Metric::Loss => self.loss_ratio,
-            Metric::Goodput => self.goodput_ratio.as_ref().map(Interval::inverse),
+            Metric::Goodput => self.goodput_ratio.as_ref().map(Estimate::inverse),
             Metric::QueueingDelay => self.p99_queueing_delay_ratio,
             Metric::PortSlowdownVariance => self.port_slowdown_variance_ratio,
         }
@@ -223,7 +223,7 @@ fn geometric_ratio(
     other: &[ObjectiveMetrics],
     field: Field,
     (resamples, seed): (usize, u64),
-) -> Option<Interval> {
+) -> Option<Estimate> {
     let (own, others) = (values(policy, field)?, values(other, field)?);
     stats::bootstrap_geometric_ratio(&own, &others, resamples, seed)
 }
@@ -234,16 +234,16 @@ fn geometric_ratio(
 #[serde(default)]
 pub struct ObjectiveRatios {
     /// Ratio of the lost data packets per delivered one.
-    pub loss_ratio_to_dt: Option<Interval>,
+    pub loss_ratio_to_dt: Option<Estimate>,
     /// Ratio of the goodput; higher is better.
-    pub goodput_ratio_to_dt: Option<Interval>,
+    pub goodput_ratio_to_dt: Option<Estimate>,
     /// Ratio of the 99th percentile of the queueing delay.
-    pub p99_queueing_delay_ratio_to_dt: Option<Interval>,
+    pub p99_queueing_delay_ratio_to_dt: Option<Estimate>,
     /// Ratio of the variance of port slowdowns.
-    pub port_slowdown_variance_ratio_to_dt: Option<Interval>,
+    pub port_slowdown_variance_ratio_to_dt: Option<Estimate>,
     /// Geometric mean over traces of the variance of port slowdowns over DT's: the ratio of means above
     /// follows the few traces with the largest variances.
-    pub port_slowdown_variance_geometric_ratio_to_dt: Option<Interval>,
+    pub port_slowdown_variance_geometric_ratio_to_dt: Option<Estimate>,
 }
 
 /// A table column for one field of [`ObjectiveRatios`].
@@ -256,7 +256,7 @@ pub struct RatioColumn {
     /// Heading for a ratio without the metric's own column.
     pub full_title: &'static str,
     /// Reads the field.
-    pub field: fn(&ObjectiveRatios) -> Option<Interval>,
+    pub field: fn(&ObjectiveRatios) -> Option<Estimate>,
 }
 
 impl ObjectiveRatios {

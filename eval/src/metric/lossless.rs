@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::LosslessMetrics;
-use crate::stats::{self, Interval};
+use crate::stats::{self, Estimate};
 
 /// A policy's means over DT's (α = 1), with 95 % bootstrap intervals over the traces; `None` if DT's mean is
 /// zero. Lower is better, except that a lossless packet in the buffer is one that was not paused.
@@ -13,19 +13,19 @@ use crate::stats::{self, Interval};
 pub struct LosslessRatios {
     /// Ratio of the number of pauses.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pauses_ratio_to_dt: Option<Interval>,
+    pub pauses_ratio_to_dt: Option<Estimate>,
     /// Ratio of the paused time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub paused_ratio_to_dt: Option<Interval>,
+    pub paused_ratio_to_dt: Option<Estimate>,
     /// Ratio of the lossless packets that were lost.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub drops_lossless_ratio_to_dt: Option<Interval>,
+    pub drops_lossless_ratio_to_dt: Option<Estimate>,
     /// Ratio of the 99th percentile of the share of the buffers that lossless packets take.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub p99_lossless_occupancy_ratio_to_dt: Option<Interval>,
+    pub p99_lossless_occupancy_ratio_to_dt: Option<Estimate>,
     /// Ratio of the 99th percentile of the share of the buffers that lossy packets take.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub p99_lossy_occupancy_ratio_to_dt: Option<Interval>,
+    pub p99_lossy_occupancy_ratio_to_dt: Option<Estimate>,
 }
 
 /// A table column for the ratio of one metric.
@@ -40,7 +40,7 @@ pub struct LosslessColumn {
     /// Reads the metric.
     pub field: fn(&LosslessMetrics) -> Option<f64>,
     /// Reads the ratio to DT's.
-    pub ratio: fn(&LosslessRatios) -> Option<Interval>,
+    pub ratio: fn(&LosslessRatios) -> Option<Estimate>,
 }
 
 impl LosslessRatios {
@@ -99,7 +99,7 @@ mod tests {
     fn ratios_are_those_of_means() {
         let ratios = LosslessRatios::of(&runs(&[6.0, 0.0]), &runs(&[4.0, 4.0]), 100, 1);
         let pauses = ratios.pauses_ratio_to_dt.unwrap();
-        assert_eq!((pauses.mean, pauses.low, pauses.high), (0.75, 0.0, 1.5));
+        assert_eq!((pauses.centre, pauses.low, pauses.high), (0.75, 0.0, 1.5));
         assert_eq!(ratios.drops_lossless_ratio_to_dt, None);
         assert_eq!(ratios.paused_ratio_to_dt, None, "it was not measured");
         let means = LosslessMetrics::mean(&runs(&[6.0, 0.0]));

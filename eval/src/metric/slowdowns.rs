@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{AllFlows, ClassSlowdowns, SlowdownTails};
-use crate::stats::{self, Interval};
+use crate::stats::{self, Estimate};
 
 /// The slowdowns of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -23,19 +23,19 @@ pub struct Slowdowns {
 #[serde(default)]
 pub struct SlowdownRatios {
     /// Ratio of the mean slowdown of all flows.
-    pub mean_slowdown_ratio_to_dt: Option<Interval>,
+    pub mean_slowdown_ratio_to_dt: Option<Estimate>,
     /// Ratio of the mean slowdown of in-cast flows.
-    pub incast_mean_slowdown_ratio_to_dt: Option<Interval>,
+    pub incast_mean_slowdown_ratio_to_dt: Option<Estimate>,
     /// Ratio of the 99th percentile of the slowdown of in-cast flows.
-    pub incast_p99_slowdown_ratio_to_dt: Option<Interval>,
+    pub incast_p99_slowdown_ratio_to_dt: Option<Estimate>,
     /// Ratio of the mean slowdown of short flows.
-    pub short_mean_slowdown_ratio_to_dt: Option<Interval>,
+    pub short_mean_slowdown_ratio_to_dt: Option<Estimate>,
     /// Ratio of the 99th percentile of the slowdown of short flows.
-    pub short_p99_slowdown_ratio_to_dt: Option<Interval>,
+    pub short_p99_slowdown_ratio_to_dt: Option<Estimate>,
     /// Ratio of the mean slowdown of long flows.
-    pub long_mean_slowdown_ratio_to_dt: Option<Interval>,
+    pub long_mean_slowdown_ratio_to_dt: Option<Estimate>,
     /// Ratio of the 99th percentile of the slowdown of long flows.
-    pub long_p99_slowdown_ratio_to_dt: Option<Interval>,
+    pub long_p99_slowdown_ratio_to_dt: Option<Estimate>,
 }
 
 /// A table column for one slowdown and its ratio.
@@ -46,7 +46,7 @@ pub struct SlowdownColumn {
     /// Reads the slowdown.
     pub field: fn(&Slowdowns) -> Option<f64>,
     /// Reads the ratio to DT's.
-    pub ratio: fn(&SlowdownRatios) -> Option<Interval>,
+    pub ratio: fn(&SlowdownRatios) -> Option<Estimate>,
 }
 
 impl SlowdownRatios {
@@ -122,7 +122,7 @@ mod tests {
         );
         let ratios = SlowdownRatios::of(&own, &dt, 0, 1);
         let found = ratios.incast_p99_slowdown_ratio_to_dt.unwrap();
-        assert_eq!(found.mean, 1.25);
+        assert_eq!(found.centre, 1.25);
         assert_eq!(ratios.short_p99_slowdown_ratio_to_dt, None);
         let columns = SlowdownRatios::COLUMNS;
         let named: Vec<&str> = columns

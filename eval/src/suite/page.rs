@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{CellResult, Comparison, HEADROOM, LOST_ABOVE, Suite, Transfer, key};
 use crate::data::{Evaluation, PolicySummary, Role, SeedGroup, Versus};
-use crate::stats::Interval;
+use crate::stats::Estimate;
 use crate::{format, label};
 
 /// Number of rules in the first table, and of rules that learned policies are compared with.
@@ -84,7 +84,7 @@ impl Row<'_> {
     fn key(&self) -> f64 {
         match self {
             Row::One(policy) => key(policy),
-            Row::Seeds(group) => group.ratio_to_dt.mean,
+            Row::Seeds(group) => group.ratio_to_dt.centre,
         }
     }
 }
@@ -177,7 +177,7 @@ fn one(text: &mut String, comparison: &Comparison, policy: &PolicySummary) {
         tally.won,
         tally.tied,
         tally.lost,
-        format::ratio(policy.p99_ratio_to_dt.map(|ratio| ratio.mean)),
+        format::ratio(policy.p99_ratio_to_dt.map(|ratio| ratio.centre)),
         format::optional(policy.timeouts_per_flow),
         format::percent(policy.timeout_share),
         simulations(comparison, policy),
@@ -195,7 +195,7 @@ fn seeds(text: &mut String, group: &SeedGroup) {
         group.deviation,
         format::optional(group.mean_fct_ms),
         format::interval(Some(&group.ratio_to_dt)),
-        format::ratio(group.p99_ratio_to_dt.map(|ratio| ratio.mean)),
+        format::ratio(group.p99_ratio_to_dt.map(|ratio| ratio.centre)),
         format::optional(Some(group.timeouts_per_flow)),
         format::percent(group.timeout_share),
     );
@@ -240,7 +240,7 @@ fn every_policy(text: &mut String, comparison: &Comparison) {
             let kind = policy.by_arrivals.get(place);
             format::ratio(
                 kind.and_then(|kind| kind.ratio_to_dt)
-                    .map(|ratio| ratio.mean),
+                    .map(|ratio| ratio.centre),
             )
         };
         _ = writeln!(
@@ -320,7 +320,7 @@ fn against_rules(text: &mut String, comparison: &Comparison) {
     text.push('\n');
 }
 
-fn verdict(ratio: &Interval) -> &'static str {
+fn verdict(ratio: &Estimate) -> &'static str {
     match ratio {
         better if better.is_below_one() => "beats",
         worse if worse.is_above_one() => "loses to",

@@ -99,7 +99,7 @@ fn baseline_and_reference_are_always_there() {
     assert_eq!(roles[0], Role::Learned);
     assert_eq!(roles[roles.len() - 2..], [Role::Baseline, Role::Reference]);
     let dt = evaluation.policy("dt").unwrap();
-    assert_eq!(dt.ratio_to_dt.unwrap().mean, 1.0);
+    assert_eq!(dt.ratio_to_dt.unwrap().centre, 1.0);
     assert_eq!((dt.tally.won, dt.tally.lost), (0, 0));
     assert!(dt.drops > 0, "the traffic must fill the buffer");
     assert_eq!(evaluation.policy("unlimited").unwrap().drops, 0);

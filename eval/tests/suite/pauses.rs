@@ -80,7 +80,7 @@ fn reports_of_lossless_scenarios_count_pauses() {
         );
     }
     let dt = evaluation.policy("dt").unwrap().lossless_ratios;
-    assert_eq!(dt.pauses_ratio_to_dt.unwrap().mean, 1.0);
+    assert_eq!(dt.pauses_ratio_to_dt.unwrap().centre, 1.0);
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("report");
     output::write(&evaluation, &folder, false).unwrap();

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bufgym::reproduce::grid::Learned;
-use bufgym::reproduce::ndt::{MeasuredConfig, NdtFigure, Order, Plan, Played, SWEPT, Truth};
+use bufgym::reproduce::ndt::{
+    MeasuredConfig, MeasuredPlan, NdtFigure, Order, Played, SWEPT, Truth,
+};
 use bufgym::testbed::Run;
 use indicatif::ProgressStyle;
 use serde_json::json;
@@ -76,7 +78,7 @@ pub fn run(args: &FiguresArgs, common: &Common) -> CliResult {
         .or_failure()
 }
 
-fn plan(args: &FiguresArgs, common: &Common) -> CliResult<Plan> {
+fn plan(args: &FiguresArgs, common: &Common) -> CliResult<MeasuredPlan> {
     let swept = |setting: &&String| SWEPT.contains(&setting.split('=').next().unwrap_or_default());
     if let Some(setting) = args.set.iter().find(swept) {
         return Err(CliError::bad(format!(
@@ -99,7 +101,7 @@ fn plan(args: &FiguresArgs, common: &Common) -> CliResult<Plan> {
         machine: testbed::machine(),
         revision: env!("BUFGYM_REVISION").to_owned(),
     };
-    let plan = Plan::new(config).map_err(classify)?;
+    let plan = MeasuredPlan::new(config).map_err(classify)?;
     for (scenario, trace) in plan.lists() {
         bufgym::testbed::check(scenario, trace, None).map_err(CliError::input)?;
     }

@@ -487,8 +487,9 @@ fn render(
     );
     let mut close = 0;
     for row in &agreement.rows {
-        close += usize::from((row.error.mean - 1.0).abs() <= TARGET);
-        let interval = |i: &stats::Interval| format!("{:.3} [{:.3}-{:.3}]", i.mean, i.low, i.high);
+        close += usize::from((row.error.centre - 1.0).abs() <= TARGET);
+        let interval =
+            |i: &stats::Estimate| format!("{:.3} [{:.3}-{:.3}]", i.centre, i.low, i.high);
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
@@ -496,7 +497,7 @@ fn render(
             visible(&row.policy),
             row.measured_ms,
             row.predicted_ms,
-            (row.error.mean - 1.0) * 100.0,
+            (row.error.centre - 1.0) * 100.0,
             (row.error.low - 1.0) * 100.0,
             (row.error.high - 1.0) * 100.0,
             interval(&row.measured_ratio),

@@ -3,7 +3,7 @@
 use bufgym_eval::figures::plot::{Curve, Plot};
 use bufgym_eval::figures::{Figure, style};
 use bufgym_eval::format;
-use bufgym_eval::stats::Interval;
+use bufgym_eval::stats::Estimate;
 
 use crate::claim::{Claim, Kind};
 use crate::fabric::FabricConfig;
@@ -121,8 +121,8 @@ fn tends_to_zero(series: &str, of: usize, statement: &'static str) -> Claim {
         kind: Kind::Order,
         ..claim
     }
-    .measured(Some(Interval {
-        mean: last,
+    .measured(Some(Estimate {
+        centre: last,
         low: last,
         high: last,
     }))

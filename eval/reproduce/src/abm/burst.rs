@@ -6,7 +6,7 @@ mod packets;
 use bufgym_eval::figures::Figure;
 use bufgym_eval::figures::plot::{Curve, Plot};
 use bufgym_eval::format;
-use bufgym_eval::stats::Interval;
+use bufgym_eval::stats::Estimate;
 
 use crate::claim::{Claim, Kind, Target};
 use crate::fabric::FabricConfig;
@@ -37,7 +37,7 @@ enum Scheme {
 
 /// Congested queues before the burst, which has its own port and priority.
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct Congestion {
     ports: u32,
     queues_per_port: u32,
 }
@@ -53,7 +53,7 @@ struct Tolerance {
 
 /// Computes the closed form of App. A. The queues of a port share its line equally; rates of old queues are
 /// taken as constant.
-fn tolerance(scheme: Scheme, state: State, rate: f64) -> Tolerance {
+fn tolerance(scheme: Scheme, state: Congestion, rate: f64) -> Tolerance {
     let (ports, queues) = (f64::from(state.ports), f64::from(state.queues_per_port));
     // The burst drains at the line rate, the old queues together at that of their ports.
     let (drain, old_drain) = (1.0, ports);
@@ -85,9 +85,9 @@ const PANELS: [(&str, &str, Scheme, bool); 4] = [
 ];
 
 /// Returns the states of a panel with their names.
-fn states(ports: bool) -> Vec<(String, State)> {
+fn states(ports: bool) -> Vec<(String, Congestion)> {
     let named = |name: String, ports: u32, queues_per_port: u32| {
-        let state = State {
+        let state = Congestion {
             ports,
             queues_per_port,
         };
@@ -171,8 +171,12 @@ fn method(in_packets: bool) -> String {
     )
 }
 
-fn drawing(id: &str, scheme: Scheme, states: &[(String, State)]) -> Result<Figure, PapersError> {
-    let curve = |(place, (name, state)): (usize, &(String, State))| {
+fn drawing(
+    id: &str,
+    scheme: Scheme,
+    states: &[(String, Congestion)],
+) -> Result<Figure, PapersError> {
+    let curve = |(place, (name, state)): (usize, &(String, Congestion))| {
         let points = RATES.map(|rate| (rate, tolerance(scheme, *state, rate).arrived));
         Curve::new(name, stroke(place, false), points)
     };
@@ -193,7 +197,7 @@ fn drawing(id: &str, scheme: Scheme, states: &[(String, State)]) -> Result<Figur
 }
 
 /// Claims that DT's tolerance falls with every state, and that ABM's does not, at any rate.
-fn order(letter: &'static str, scheme: Scheme, states: &[(String, State)]) -> Claim {
+fn order(letter: &'static str, scheme: Scheme, states: &[(String, Congestion)]) -> Claim {
     let at = |rate: f64| -> Vec<Option<f64>> {
         let values = states.iter().rev();
         let values = values.map(|(_, state)| tolerance(scheme, *state, rate).arrived);
@@ -241,9 +245,9 @@ fn same_as_packets(letter: &'static str, farthest: f64) -> Claim {
     .measured(Some(exactly(farthest)))
 }
 
-fn exactly(value: f64) -> Interval {
-    Interval {
-        mean: value,
+fn exactly(value: f64) -> Estimate {
+    Estimate {
+        centre: value,
         low: value,
         high: value,
     }
@@ -254,7 +258,7 @@ mod tests {
     use super::*;
 
     fn of(scheme: Scheme, ports: u32, queues_per_port: u32, rate: f64) -> Tolerance {
-        let state = State {
+        let state = Congestion {
             ports,
             queues_per_port,
         };

@@ -4,7 +4,9 @@ use super::{DT, PRESET, artefact_alphas, rows, settings, without_alpha};
 use crate::Scale;
 use crate::claim::{Claim, Target};
 use crate::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
-use crate::sweep::{Metric, Point, Series, Sweep, Swept, Tabled, TabledRow, reduced};
+use crate::sweep::{
+    Metric, Point, ReferenceRow, ReferenceTable, Series, Sweep, SweepResults, reduced,
+};
 use crate::verdict::ascending;
 
 /// Base round trips between two updates.
@@ -12,8 +14,8 @@ const INTERVALS: [u32; 4] = [1, 10, 100, 1000];
 /// The base round trip, microseconds.
 const BASE_RTT_US: u32 = 80;
 
-const TABLES: [Tabled; 2] = [
-    Tabled {
+const TABLES: [ReferenceTable; 2] = [
+    ReferenceTable {
         panel: ("12", "a"),
         metric: Metric::IncastP999,
         statement: "99.9th percentile of the slowdown of in-cast flows; the text calls the class short \
@@ -23,7 +25,7 @@ const TABLES: [Tabled; 2] = [
             "DT": [202.0, 202.0, 202.0, 202.0],
         },
     },
-    Tabled {
+    ReferenceTable {
         panel: ("12", "b"),
         metric: Metric::LargestP50,
         statement: "Median of the slowdown of long flows.",
@@ -136,7 +138,7 @@ fn series() -> Vec<Series> {
     series
 }
 
-fn claims(swept: &Swept) -> Vec<Claim> {
+fn claims(swept: &SweepResults) -> Vec<Claim> {
     let mut claims: Vec<Claim> = TABLES
         .iter()
         .flat_map(|table| table.claims(swept))
@@ -166,7 +168,7 @@ fn claims(swept: &Swept) -> Vec<Claim> {
 }
 
 /// Describes the same reduction with other queues and control factors, and without the unscheduled α.
-fn in_other_readings(swept: &Swept, point: &Point) -> String {
+fn in_other_readings(swept: &SweepResults, point: &Point) -> String {
     let alike = (
         ALIKE.to_owned(),
         "DT".to_owned(),
@@ -190,7 +192,7 @@ fn in_other_readings(swept: &Swept, point: &Point) -> String {
 }
 
 /// Claims that the tail grows with the interval.
-fn trend(swept: &Swept, series: &str) -> Claim {
+fn trend(swept: &SweepResults, series: &str) -> Claim {
     let values = swept.sweep.points.iter().map(|point| {
         let tail = swept.value(series, point, Metric::IncastP999);
         tail.map(|tail| tail.median)
@@ -219,7 +221,7 @@ fn trend(swept: &Swept, series: &str) -> Claim {
 }
 
 /// Claims that long flows do not depend on the interval: they stay within a quarter of each other.
-fn long_flows(swept: &Swept) -> Claim {
+fn long_flows(swept: &SweepResults) -> Claim {
     let values = swept.sweep.points.iter().filter_map(|point| {
         let value = swept.value("ABM", point, Metric::LargestP50);
         value.map(|value| value.median)

@@ -1,7 +1,7 @@
 //! Fig. 8: claims besides the tables.
 
 use crate::claim::{Claim, Target};
-use crate::sweep::{Metric, Point, Swept, reduced};
+use crate::sweep::{Metric, Point, SweepResults, reduced};
 
 /// The tail of each transport with its panel.
 const TAILS: [(&str, Metric); 3] = [
@@ -10,7 +10,7 @@ const TAILS: [(&str, Metric); 3] = [
     ("c", Metric::IncastP99),
 ];
 
-pub(crate) fn claims(swept: &Swept) -> Vec<Claim> {
+pub(crate) fn claims(swept: &SweepResults) -> Vec<Claim> {
     let last = &swept.sweep.points[swept.sweep.points.len() - 1];
     let levels = [
         (20.0, "With ABM the tail of CUBIC levels off near 20."),
@@ -33,7 +33,7 @@ pub(crate) fn claims(swept: &Swept) -> Vec<Claim> {
 
 /// Claims "by up to 90.92 %": the maximum of all loads and classes. In the published file it is that of
 /// θ-PowerTCP.
-fn largest_reduction(swept: &Swept) -> Claim {
+fn largest_reduction(swept: &SweepResults) -> Claim {
     let reduction = |metric: Metric, point: &Point| {
         let reduction = swept.reduction("ABM", &["DT"], &[point], metric);
         reduction.map_or(f64::NEG_INFINITY, |reduction| reduction.median)

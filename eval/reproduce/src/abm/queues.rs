@@ -3,10 +3,12 @@
 use super::{ABM, DT, PRESET, artefact_alphas, rows, settings, without_alpha};
 use crate::claim::{Claim, Target};
 use crate::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
-use crate::sweep::{Metric, Point, Series, Sweep, Swept, Tabled, TabledRow, reduced};
+use crate::sweep::{
+    Metric, Point, ReferenceRow, ReferenceTable, Series, Sweep, SweepResults, reduced,
+};
 use crate::verdict::ascending;
 
-const TABLE: Tabled = Tabled {
+const TABLE: ReferenceTable = ReferenceTable {
     panel: ("10", "a"),
     metric: Metric::IncastP99,
     statement: "99th percentile of the slowdown of in-cast flows.",
@@ -92,7 +94,7 @@ fn series() -> Vec<Series> {
     series
 }
 
-fn claims(swept: &Swept) -> Vec<Claim> {
+fn claims(swept: &SweepResults) -> Vec<Claim> {
     let mut claims = TABLE.claims(swept);
     let points = &swept.sweep.points;
     for (name, at, paper, statement) in [
@@ -145,7 +147,7 @@ fn claims(swept: &Swept) -> Vec<Claim> {
 }
 
 /// Describes the same reduction with the control factors of the published code.
-fn with_the_artefact(swept: &Swept, transport: &str, point: &Point) -> String {
+fn with_the_artefact(swept: &SweepResults, transport: &str, point: &Point) -> String {
     let name = |policy: &str| format!("{transport}, {policy}, α of the artefact");
     let (abm, dt) = (name("ABM"), name("DT"));
     let reduction = swept.reduction(&abm, &[&dt], &[point], Metric::IncastP99);
@@ -156,7 +158,7 @@ fn with_the_artefact(swept: &Swept, transport: &str, point: &Point) -> String {
 }
 
 /// Claims that DCTCP's occupancy grows with the number of queues under DT, and that ABM's stays below it.
-fn occupancy(swept: &Swept) -> Claim {
+fn occupancy(swept: &SweepResults) -> Claim {
     let points = &swept.sweep.points;
     let at = |series: &str, point: &Point| {
         swept

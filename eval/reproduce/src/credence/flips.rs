@@ -5,7 +5,7 @@ use bufgym_eval::stats::Spread;
 use super::{PRESET, settings};
 use crate::claim::{Claim, Target};
 use crate::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
-use crate::sweep::{Metric, Point, Series, Sweep, Swept};
+use crate::sweep::{Metric, Point, Series, Sweep, SweepResults};
 
 /// Probabilities of an inversion.
 const FLIPS: [f64; 6] = [0.0, 0.001, 0.005, 0.01, 0.05, 0.1];
@@ -68,7 +68,7 @@ fn place(point: &Point) -> usize {
     bufgym_util::convert::floor_usize(point.x.round()).min(FLIPS.len() - 1)
 }
 
-fn claims(swept: &Swept) -> Vec<Claim> {
+fn claims(swept: &SweepResults) -> Vec<Claim> {
     let near = |place: usize, statement: &'static str| {
         let ratio = |ratio: f64| ratio < APART;
         order(swept, place, "ratio below 1.5", statement, ratio)
@@ -95,13 +95,13 @@ fn claims(swept: &Swept) -> Vec<Claim> {
 }
 
 /// Returns Credence's tail over LQD's.
-fn ratio(swept: &Swept, point: &Point, metric: Metric) -> Option<f64> {
+fn ratio(swept: &SweepResults, point: &Point, metric: Metric) -> Option<f64> {
     let value = |series| swept.value(series, point, metric).map(|value| value.median);
     Some(value("Credence")? / value("LQD")?)
 }
 
 fn order(
-    swept: &Swept,
+    swept: &SweepResults,
     place: usize,
     words: &'static str,
     statement: &'static str,

@@ -3,11 +3,11 @@
 use crate::claim::{Claim, Target};
 use crate::incast::Regime;
 use crate::rules::regimes;
-use crate::sweep::{Metric, Point, Swept, largest_reduction, on_a_par, reduced};
+use crate::sweep::{Metric, Point, SweepResults, largest_reduction, on_a_par, reduced};
 
 /// Claims reductions of Credence relative to another policy.
 fn against(
-    swept: &Swept,
+    swept: &SweepResults,
     panel: &'static str,
     other: &str,
     at: &[&Point],
@@ -23,7 +23,7 @@ fn against(
     }
 }
 
-pub(crate) fn claims_over_loads(swept: &Swept) -> Vec<Claim> {
+pub(crate) fn claims_over_loads(swept: &SweepResults) -> Vec<Claim> {
     let all: Vec<&Point> = swept.sweep.points.iter().collect();
     let mut claims = Vec::new();
     for (other, paper, statement) in [
@@ -54,7 +54,7 @@ pub(crate) fn claims_over_loads(swept: &Swept) -> Vec<Claim> {
     claims
 }
 
-pub(crate) fn claims_over_requests(swept: &Swept) -> Vec<Claim> {
+pub(crate) fn claims_over_requests(swept: &SweepResults) -> Vec<Claim> {
     use Metric::{IncastP95, LongP95};
     let all: Vec<&Point> = swept.sweep.points.iter().collect();
     let leaving = leaving_the_floor(swept);
@@ -111,7 +111,7 @@ pub(crate) fn claims_over_requests(swept: &Swept) -> Vec<Claim> {
 }
 
 /// Returns the smallest request at which a policy's in-cast tail is not at the floor.
-fn leaves_at(swept: &Swept, series: &str) -> Option<f64> {
+fn leaves_at(swept: &SweepResults, series: &str) -> Option<f64> {
     let mut points = swept.sweep.points.iter();
     let beyond = points.find(|point| {
         let regime = swept.regime(series, point, Metric::IncastP95);
@@ -120,7 +120,7 @@ fn leaves_at(swept: &Swept, series: &str) -> Option<f64> {
     beyond.map(|point| point.x)
 }
 
-fn leaving_the_floor(swept: &Swept) -> String {
+fn leaving_the_floor(swept: &SweepResults) -> String {
     let own = swept.sweep.series.iter().filter(|series| !series.added);
     let words = own.map(|series| match leaves_at(swept, &series.name) {
         Some(x) => format!("{} at {x} %", series.name),
@@ -133,7 +133,7 @@ fn leaving_the_floor(swept: &Swept) -> String {
 }
 
 /// Claims that DT and ABM leave the floor at smaller requests than Credence.
-fn earlier(swept: &Swept, leaving: String) -> Claim {
+fn earlier(swept: &SweepResults, leaving: String) -> Claim {
     let at = |series| leaves_at(swept, series).unwrap_or(f64::INFINITY);
     let own = at("Credence");
     let ran = ["DT", "ABM", "Credence"].iter().all(|name| {

@@ -1,9 +1,9 @@
 //! Fig. 9: claims about shorter and longer round trips.
 
 use crate::claim::{Claim, Target};
-use crate::sweep::{Metric, Point, Swept, reduced};
+use crate::sweep::{Metric, Point, SweepResults, reduced};
 
-pub(crate) fn claims(swept: &Swept) -> Vec<Claim> {
+pub(crate) fn claims(swept: &SweepResults) -> Vec<Claim> {
     let points = &swept.sweep.points;
     let (shortest, longest) = (&points[0], &points[points.len() - 1]);
     let worse = (
@@ -64,12 +64,12 @@ pub(crate) fn claims(swept: &Swept) -> Vec<Claim> {
 }
 
 /// Returns ABM's value over Credence's at a point.
-fn ratio(swept: &Swept, point: &Point, metric: Metric) -> Option<f64> {
+fn ratio(swept: &SweepResults, point: &Point, metric: Metric) -> Option<f64> {
     let value = |series| swept.value(series, point, metric).map(|value| value.median);
     Some(value("ABM")? / value("Credence")?)
 }
 
-fn ratios(swept: &Swept) -> String {
+fn ratios(swept: &SweepResults) -> String {
     let values: Vec<Option<f64>> = swept
         .sweep
         .points
@@ -90,7 +90,7 @@ fn ratios(swept: &Swept) -> String {
 }
 
 fn order(
-    swept: &Swept,
+    swept: &SweepResults,
     panel: (&'static str, &'static str),
     point: &Point,
     metric: Metric,

@@ -4,7 +4,7 @@
 use bufgym_eval::figures::plot::{Curve, Plot, extent_y};
 use bufgym_eval::figures::{Figure, FigureError};
 use bufgym_eval::format;
-use bufgym_eval::stats::Interval;
+use bufgym_eval::stats::Estimate;
 use bufgym_slotted::sweep::{Figure14, figure14};
 use bufgym_slotted::{
     Arrivals, Generator, GeneratorOptions, Order, PolicySpec, SlottedError, Switch,
@@ -197,9 +197,9 @@ fn claims(settings: &[Setting]) -> Vec<Claim> {
     ]
 }
 
-fn exactly(value: f64) -> Interval {
-    Interval {
-        mean: value,
+fn exactly(value: f64) -> Estimate {
+    Estimate {
+        centre: value,
         low: value,
         high: value,
     }

@@ -156,7 +156,7 @@ pub fn flips(points: &[FlipPoint]) -> Result<SweepFigure, FigureError> {
         .collect();
     let last = FLIPS.len() as f64 - 1.0;
     let places = || FLIPS.iter().enumerate().map(|(place, _)| place as f64);
-    let plot = |(y_label, curves): &'_ (&'static str, Vec<Curve>)| {
+    let plots = panels.iter().map(|(y_label, curves)| {
         let (_, most) = extent_y(curves).unwrap_or((0.0, 1.0));
         Plot {
             name: "flips",
@@ -173,9 +173,9 @@ pub fn flips(points: &[FlipPoint]) -> Result<SweepFigure, FigureError> {
             y_label,
             level: None,
         }
-    };
+    });
     Ok(SweepFigure {
-        drawing: Plot::draw_together(panels.iter().map(plot).collect())?,
+        drawing: Plot::draw_together(plots.collect())?,
         table: rows.table(),
         shown: &[
             ("policy", 0),

@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
     use crate::fabric::{FabricConfig, Paper};
-    use crate::grid::{Common, Plan};
+    use crate::grid::{Common, GridPlan};
     use crate::{Scale, abm, credence};
 
     /// Counts the simulations of the paper's own series that an option leaves in a figure.
@@ -101,7 +101,7 @@ mod tests {
         if let Some(option) = option {
             figure.sweep.change(option.settings);
         }
-        let mut plan = Plan::new(Common::default());
+        let mut plan = GridPlan::new(Common::default());
         figure.sweep.want(&mut plan);
         plan.simulations()
     }

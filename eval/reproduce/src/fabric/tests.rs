@@ -68,7 +68,7 @@ fn what_figures_share_is_simulated_once() {
         let plans = figures
             .iter()
             .filter_map(|n| (abm::PAPER.planned)(n, &config, "1"));
-        let mut plan = Plan::new(abm::PAPER.common(&config, false));
+        let mut plan = GridPlan::new(abm::PAPER.common(&config, false));
         for figure in plans {
             figure.sweep.want(&mut plan);
         }
@@ -176,7 +176,7 @@ fn three_transports_share_a_network() {
         ..FabricConfig::new(Scale::Quick, 3)
     };
     let plan = (abm::PAPER.planned)("8", &config, "1").unwrap();
-    let mut simulations = Plan::new(abm::PAPER.common(&config, false));
+    let mut simulations = GridPlan::new(abm::PAPER.common(&config, false));
     let wanted = |point: &Point| point.label == "CUBIC load 60 %";
     plan.sweep.want_at(&mut simulations, wanted);
     assert_eq!(simulations.simulations(), 4);
@@ -211,7 +211,7 @@ fn every_series_of_the_queues_can_be_run() {
     for number in ["10", "12"] {
         let config = tiny(&[number]);
         let plan = (abm::PAPER.planned)(number, &config, "1").unwrap();
-        let mut simulations = Plan::new(abm::PAPER.common(&config, false));
+        let mut simulations = GridPlan::new(abm::PAPER.common(&config, false));
         plan.sweep.want(&mut simulations);
         let cells = plan.sweep.series.len() * plan.sweep.points.len();
         let grid = simulations.resolved();

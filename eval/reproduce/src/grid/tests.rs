@@ -20,8 +20,8 @@ fn cell(policy: &str, settings: &[&str]) -> Cell {
     Cell::new(PRESET, policy, settings)
 }
 
-fn plan(common: Common) -> (Plan, [Cell; 3]) {
-    let mut plan = Plan::new(common);
+fn plan(common: Common) -> (GridPlan, [Cell; 3]) {
+    let mut plan = GridPlan::new(common);
     let cells = [
         cell("dt:alpha=0.5", &["load=0.4"]),
         // This is the preset's own load, so it is the same scenario.
@@ -56,7 +56,7 @@ fn a_learned_policy_decides_at_every_switch() {
     let manifest = Manifest::new(PRESET, "", "fct", 1);
     let learned = Learned::new("mine", &weights, &manifest);
     let run = |learned| {
-        let mut plan = Plan::new(Common {
+        let mut plan = GridPlan::new(Common {
             learned,
             ..common()
         });
@@ -74,7 +74,7 @@ fn a_learned_policy_decides_at_every_switch() {
 
 #[test]
 fn what_this_version_cannot_run_is_left_out_with_the_reason() {
-    let mut plan = Plan::new(common());
+    let mut plan = GridPlan::new(common());
     let refused = [
         cell("dt", &["no_such_setting=1"]),
         cell("dt", &["transport=pigeon"]),

@@ -6,7 +6,7 @@ use bufgym_eval::evaluate::NumberedTrace;
 use bufgym_eval::figures::plot::{Plot, distribution};
 use bufgym_eval::figures::{Figure, FigureError};
 use bufgym_eval::format;
-use bufgym_eval::stats::{self, Interval};
+use bufgym_eval::stats::{self, Estimate};
 use bufgym_sim::network::{DropRow, SimError};
 use bufgym_sim::scenario::{DEFAULT_PRESET, Scenario};
 use bufgym_util::convert::index;
@@ -166,7 +166,7 @@ impl Runs<Drops> {
         context: &Context,
         policy: &str,
         sum: impl Fn(&Drops) -> f64,
-    ) -> Option<Interval> {
+    ) -> Option<Estimate> {
         let sums = self.values(policy, sum);
         let drops = self.values(policy, |run| run.port.len() as f64);
         context.ratio(&sums, &drops).map(percent)
@@ -179,7 +179,7 @@ impl Runs<Drops> {
         sum: impl Fn(&Drops) -> f64 + Copy,
     ) -> Vec<(&str, Option<f64>)> {
         let policies = &self.policies;
-        policies.compared(|policy| Some(self.share(context, policy, sum)?.mean))
+        policies.compared(|policy| Some(self.share(context, policy, sum)?.centre))
     }
 
     fn claims(&self, context: &Context) -> Vec<Claim> {
@@ -265,7 +265,7 @@ impl Runs<Drops> {
         .remarked(format!(
             "Found, %: {}. Below 5 % of the buffer: {} %. The setting is ours.",
             listed(&high),
-            format::optional(low.map(|low| low.mean)),
+            format::optional(low.map(|low| low.centre)),
         ))
     }
 
@@ -279,7 +279,7 @@ impl Runs<Drops> {
 
     fn table(&self, context: &Context, name: &str, preset: &str) -> Table {
         let mean = |policy: &Entrant, sum: &dyn Fn(&Drops) -> f64| {
-            Some(self.share(context, policy.name(), sum)?.mean)
+            Some(self.share(context, policy.name(), sum)?.centre)
         };
         let deciles = [
             "d10", "d20", "d30", "d40", "d50", "d60", "d70", "d80", "d90",

@@ -52,7 +52,7 @@ pub fn experiment(extent: &Extent) -> Experiment {
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Run {
+pub(crate) struct IncastRun {
     mean_ms: f64,
     incast_mean_ms: f64,
     incast_p99_ms: f64,
@@ -62,12 +62,12 @@ pub(crate) struct Run {
     incast_ms: Vec<f64>,
 }
 
-impl Quantity for Run {
+impl Quantity for IncastRun {
     const NAME: &'static str = "ndt-incast";
 
     fn measure(run: &Running<'_>) -> Result<Self, SimError> {
         let outcome = run.policy.run(run.scenario, &run.trace.trace, None)?;
-        Ok(Run::of(&outcome, timeout_ms(run.scenario)))
+        Ok(IncastRun::of(&outcome, timeout_ms(run.scenario)))
     }
 }
 
@@ -76,10 +76,10 @@ fn timeout_ms(scenario: &Scenario) -> f64 {
     scenario.tcp.min_rto_us as f64 / 1e3
 }
 
-impl Run {
-    fn of(outcome: &Outcome, timeout_ms: f64) -> Run {
+impl IncastRun {
+    fn of(outcome: &Outcome, timeout_ms: f64) -> IncastRun {
         let incast = outcome.records.iter().filter(|r| r.spec.query >= 0);
-        Run {
+        IncastRun {
             mean_ms: mean_fct(outcome),
             incast_mean_ms: outcome.summary.incast_mean_fct_ms,
             incast_p99_ms: outcome.summary.incast_p99_fct_ms,
@@ -91,7 +91,7 @@ impl Run {
 
 /// The runs of all policies.
 struct Results {
-    runs: Runs<Run>,
+    runs: Runs<IncastRun>,
     /// Time to send a whole query, milliseconds.
     floor_ms: f64,
     timeout_ms: f64,
@@ -138,13 +138,13 @@ fn measure(
 }
 
 impl Results {
-    fn values(&self, policy: &str, value: fn(&Run) -> f64) -> Vec<f64> {
+    fn values(&self, policy: &str, value: fn(&IncastRun) -> f64) -> Vec<f64> {
         self.runs.values(policy, value)
     }
 
     fn claims(&self, context: &Context) -> Vec<Claim> {
         let ndt = self.runs.policies.learned();
-        let claim = |metric: &'static str, value: fn(&Run) -> f64| {
+        let claim = |metric: &'static str, value: fn(&IncastRun) -> f64| {
             Claim::order(
                 ("8", "d"),
                 ndt,
@@ -207,7 +207,7 @@ impl Results {
     }
 
     fn table(&self, context: &Context) -> Table {
-        let of = |policy: &Entrant, value: fn(&Run) -> f64| {
+        let of = |policy: &Entrant, value: fn(&IncastRun) -> f64| {
             context.mean(&self.values(policy.name(), value))
         };
         let tail = |policy: &Entrant| of(policy, |run| run.incast_p99_ms);
@@ -219,15 +219,15 @@ impl Results {
             .interval(tail_names, |policy| tail(policy))
             .text("regime", |policy| {
                 let regime = |tail| Regime::of(tail, self.floor_ms, self.timeout_ms).to_string();
-                tail(policy).map_or_else(String::new, |tail| regime(tail.mean))
+                tail(policy).map_or_else(String::new, |tail| regime(tail.centre))
             })
             .number("share_incast_beyond_min_rto_percent", |policy| {
                 let late = self.values(policy.name(), |run| run.late.0 as f64);
                 let all = self.values(policy.name(), |run| run.late.1 as f64);
-                Some(percent(context.ratio(&late, &all)?).mean)
+                Some(percent(context.ratio(&late, &all)?).centre)
             })
             .number("mean_fct_ms", |policy| {
-                Some(of(policy, |run| run.mean_ms)?.mean)
+                Some(of(policy, |run| run.mean_ms)?.centre)
             })
             .number("floor_ms", |_| Some(self.floor_ms))
             .table()
@@ -266,8 +266,8 @@ mod tests {
     use crate::ndt::setting::tests::context;
     use crate::verdict::Grade;
 
-    fn run(mean: f64, tail: f64, late: u64) -> Run {
-        Run {
+    fn run(mean: f64, tail: f64, late: u64) -> IncastRun {
+        IncastRun {
             mean_ms: 2.0 * mean,
             incast_mean_ms: mean,
             incast_p99_ms: tail,

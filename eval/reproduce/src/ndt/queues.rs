@@ -9,7 +9,7 @@ use bufgym_eval::evaluate::NumberedTrace;
 use bufgym_eval::figures::timeline::{KEY, Row, panels};
 use bufgym_eval::figures::{Figure, FigureError};
 use bufgym_eval::format;
-use bufgym_eval::stats::{self, Interval};
+use bufgym_eval::stats::{self, Estimate};
 use bufgym_sim::network::{Outcome, SimError};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
@@ -69,7 +69,7 @@ pub fn experiment(extent: &Extent) -> Experiment {
 
 /// One run.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Run {
+pub(crate) struct QueuesRun {
     /// Share of time in which one port has less than 5 % of the buffer and the other more than 80 %.
     starved: f64,
     /// Sum of the unused shares of the buffer at drops, and number of drops.
@@ -87,7 +87,7 @@ type Part = fn(&Alphas) -> &Vec<f64>;
 
 /// The runs of all policies.
 struct Results {
-    runs: Runs<Run>,
+    runs: Runs<QueuesRun>,
     /// The two ports of the first trace.
     ports: [u32; 2],
     buffer_bytes: u64,
@@ -166,7 +166,7 @@ fn excerpt_start(bursts: &[Vec<Instant>; 2]) -> Instant {
     first.saturating_sub(LEAD)
 }
 
-impl Quantity for Run {
+impl Quantity for QueuesRun {
     const NAME: &'static str = "ndt-queues";
 
     fn measure(run: &Running<'_>) -> Result<Self, SimError> {
@@ -177,17 +177,17 @@ impl Quantity for Run {
         };
         let (scenario, policy) = (run.scenario, run.policy);
         let outcome = policy.watched(scenario, &run.trace.trace, recording)?;
-        Ok(Run::of(scenario, policy, run.trace, &outcome))
+        Ok(QueuesRun::of(scenario, policy, run.trace, &outcome))
     }
 }
 
-impl Run {
+impl QueuesRun {
     fn of(
         scenario: &Scenario,
         policy: &Entrant,
         numbered: &NumberedTrace,
         outcome: &Outcome,
-    ) -> Run {
+    ) -> QueuesRun {
         let capacity = scenario.network.buffer_bytes;
         let ports = ports_of(&numbered.trace);
         let end = Instant::from_secs_f64(outcome.summary.simulated_s);
@@ -198,7 +198,7 @@ impl Run {
         let unused: f64 = drops.map(|drop| free(drop.occupancy_bytes)).sum();
         let first = numbered.index == 0;
         let bars = |start: Instant, width: Duration| first.then(|| states.bars(start, width, BARS));
-        Run {
+        QueuesRun {
             starved: states.starved(capacity),
             unused: (unused, outcome.drops.len() as f64),
             alphas: (policy.network().is_some()).then(|| states.alphas(&bursts)),
@@ -210,13 +210,13 @@ impl Run {
 
 impl Results {
     /// Returns the share of time in which a port starves, per cent.
-    fn starved(&self, context: &Context, policy: &str) -> Option<Interval> {
+    fn starved(&self, context: &Context, policy: &str) -> Option<Estimate> {
         let shares = self.runs.values(policy, |run| run.starved);
         context.mean(&shares).map(percent)
     }
 
     /// Returns the unused buffer at drops, per cent, over the drops of all traces.
-    fn unused(&self, context: &Context, policy: &str) -> Option<Interval> {
+    fn unused(&self, context: &Context, policy: &str) -> Option<Estimate> {
         let sums = self.runs.values(policy, |run| run.unused.0);
         let drops = self.runs.values(policy, |run| run.unused.1);
         context.ratio(&sums, &drops).map(percent)
@@ -238,7 +238,7 @@ impl Results {
     fn rules_claims(&self, context: &Context) -> Vec<Claim> {
         let panel = ("10", "");
         let ndt = self.runs.policies.learned();
-        let mean = |value: Option<Interval>| value.map(|value| value.mean);
+        let mean = |value: Option<Estimate>| value.map(|value| value.centre);
         let starved = [ndt, "cs", "dt"].map(|p| (p, mean(self.starved(context, p))));
         let unused = [ndt, "cs", "dt"].map(|p| (p, mean(self.unused(context, p))));
         let negated = starved.map(|(p, share)| (p, share.map(|share| -share)));
@@ -374,8 +374,8 @@ impl Results {
     }
 
     fn drawings(&self) -> Result<Vec<Figure>, FigureError> {
-        let bars: fn(&Run) -> Option<&[Bars; 2]> = |run| run.bars.as_ref();
-        let fine: fn(&Run) -> Option<&[Bars; 2]> = |run| run.fine.as_ref();
+        let bars: fn(&QueuesRun) -> Option<&[Bars; 2]> = |run| run.bars.as_ref();
+        let fine: fn(&QueuesRun) -> Option<&[Bars; 2]> = |run| run.fine.as_ref();
         let parts = [
             ("fig10", "Queues and thresholds, bars of 0.1 s", bars),
             (
@@ -393,7 +393,7 @@ impl Results {
         &self,
         name: &str,
         title: &str,
-        part: fn(&Run) -> Option<&[Bars; 2]>,
+        part: fn(&QueuesRun) -> Option<&[Bars; 2]>,
     ) -> Result<Figure, FigureError> {
         let shown = ["cs", "dt", self.runs.policies.learned()];
         let mut timeline = Timeline {

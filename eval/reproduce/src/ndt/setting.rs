@@ -3,7 +3,7 @@
 use bufgym_eval::entrant::Entrant;
 use bufgym_eval::evaluate::{EvalError, NumberedTrace};
 use bufgym_eval::figures::style::{self, Stroke};
-use bufgym_eval::stats::{self, Interval};
+use bufgym_eval::stats::{self, Estimate};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
 use bufgym_util::convert::index;
@@ -156,44 +156,44 @@ impl Context<'_> {
     }
 
     /// Returns the mean of the values over traces.
-    pub fn mean(&self, values: &[f64]) -> Option<Interval> {
+    pub fn mean(&self, values: &[f64]) -> Option<Estimate> {
         stats::bootstrap_mean(values, self.resamples, self.seed)
     }
 
     /// Returns the ratio of the means over traces.
-    pub fn ratio(&self, values: &[f64], of: &[f64]) -> Option<Interval> {
+    pub fn ratio(&self, values: &[f64], of: &[f64]) -> Option<Estimate> {
         stats::bootstrap_ratio_of_means(values, of, self.resamples, self.seed)
     }
 
     /// Returns the reduction of the mean of the values relative to that of `of`, in per cent.
-    pub fn reduction(&self, values: &[f64], of: &[f64]) -> Option<Interval> {
+    pub fn reduction(&self, values: &[f64], of: &[f64]) -> Option<Estimate> {
         self.ratio(values, of).map(reduction)
     }
 }
 
 /// Converts a ratio to a reduction in per cent.
-pub fn reduction(ratio: Interval) -> Interval {
+pub fn reduction(ratio: Estimate) -> Estimate {
     let lower = |ratio: f64| 100.0 * (1.0 - ratio);
-    Interval {
-        mean: lower(ratio.mean),
+    Estimate {
+        centre: lower(ratio.centre),
         low: lower(ratio.high),
         high: lower(ratio.low),
     }
 }
 
 /// Converts a share to a percentage.
-pub fn percent(share: Interval) -> Interval {
-    Interval {
-        mean: 100.0 * share.mean,
+pub fn percent(share: Estimate) -> Estimate {
+    Estimate {
+        centre: 100.0 * share.centre,
         low: 100.0 * share.low,
         high: 100.0 * share.high,
     }
 }
 
 /// Returns a value without an interval.
-pub fn exactly(value: f64) -> Interval {
-    Interval {
-        mean: value,
+pub fn exactly(value: f64) -> Estimate {
+    Estimate {
+        centre: value,
         low: value,
         high: value,
     }
@@ -269,13 +269,13 @@ pub(super) mod tests {
 
     #[test]
     fn a_ratio_and_its_interval_as_a_reduction() {
-        let ratio = Interval {
-            mean: 0.75,
+        let ratio = Estimate {
+            centre: 0.75,
             low: 0.5,
             high: 1.25,
         };
-        let expected = Interval {
-            mean: 25.0,
+        let expected = Estimate {
+            centre: 25.0,
             low: -25.0,
             high: 50.0,
         };

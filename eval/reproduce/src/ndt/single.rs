@@ -7,7 +7,7 @@ use bufgym_eval::figures::bars::Bars;
 use bufgym_eval::figures::plot::{Curve, Plot, extent_x, extent_y, logarithmic};
 use bufgym_eval::figures::{Figure, FigureError};
 use bufgym_eval::format;
-use bufgym_eval::stats::{self, Interval, Tally};
+use bufgym_eval::stats::{self, Estimate, Tally};
 use bufgym_sim::scenario::{DEFAULT_PRESET, Scenario};
 use bufgym_util::rng::Split;
 
@@ -573,7 +573,7 @@ impl Results {
                  95 % interval; lower is fairer.",
                 self.evaluation.traces
             ),
-            bars: bars.collect::<Vec<(String, _, Option<Interval>)>>(),
+            bars: bars.collect::<Vec<(String, _, Option<Estimate>)>>(),
             y_label: "variance of port slowdowns",
         }
         .draw()

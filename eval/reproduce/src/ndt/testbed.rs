@@ -10,7 +10,7 @@ use bufgym_eval::figures::plot::{Curve, Plot, extent_y};
 use bufgym_eval::figures::style::Stroke;
 use bufgym_eval::figures::{Figure, FigureError};
 use bufgym_eval::format;
-use bufgym_eval::stats::{self, Interval};
+use bufgym_eval::stats::{self, Estimate};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 
 use super::NdtFigure;
@@ -149,7 +149,7 @@ fn measure(
 
 impl Results {
     /// Returns the mean FCT over DT's at every load.
-    fn ratios(&self, context: &Context, policy: &str) -> Vec<(u32, Option<Interval>)> {
+    fn ratios(&self, context: &Context, policy: &str) -> Vec<(u32, Option<Estimate>)> {
         let policies = &self.policies;
         let places = policies.place(policy).zip(policies.place(BASELINE));
         let ratio = |point: &Point| {
@@ -163,7 +163,11 @@ impl Results {
     /// Returns the mean over loads of the ratio to DT.
     fn mean_ratio(&self, context: &Context, policy: &str) -> Option<f64> {
         let ratios = self.ratios(context, policy);
-        stats::finite_mean(ratios.iter().filter_map(|(_, ratio)| Some((*ratio)?.mean)))
+        stats::finite_mean(
+            ratios
+                .iter()
+                .filter_map(|(_, ratio)| Some((*ratio)?.centre)),
+        )
     }
 
     /// Returns the number of loads at which the learned policy is below all of the paper's other series.
@@ -173,7 +177,7 @@ impl Results {
             .paper()
             .map(|p| self.ratios(context, p.name()))
             .collect();
-        let value = |series: &[(u32, Option<Interval>)], at: usize| series[at].1.map(|r| r.mean);
+        let value = |series: &[(u32, Option<Estimate>)], at: usize| series[at].1.map(|r| r.centre);
         let won = |at: &usize| {
             let own = value(&paper[0], *at);
             let others = paper[1..].iter().map(|series| value(series, *at));
@@ -234,16 +238,18 @@ impl Results {
     fn maximum_claims(&self, context: &Context) -> Vec<Claim> {
         let ndt = self.policies.learned();
         let ratios = self.ratios(context, ndt);
-        let known: Vec<(u32, Interval)> = ratios
+        let known: Vec<(u32, Estimate)> = ratios
             .iter()
             .filter_map(|(load, ratio)| Some((*load, (*ratio)?)))
             .collect();
-        let best = known.iter().min_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
+        let best = known
+            .iter()
+            .min_by(|a, b| a.1.centre.total_cmp(&b.1.centre));
         let half = |low: bool| {
             let of_half = known
                 .iter()
                 .filter(|(load, _)| (*load < 50) == low && *load != 50);
-            stats::finite_mean(of_half.map(|(_, ratio)| ratio.mean))
+            stats::finite_mean(of_half.map(|(_, ratio)| ratio.centre))
         };
         let x = best.map_or_else(String::new, |(load, _)| format!("load {load} %"));
         vec![
@@ -256,7 +262,7 @@ impl Results {
             )
             .at(x.clone())
             .measured(best.map(|(_, ratio)| reduction(*ratio)))
-            .ranked(best.map(|(_, ratio)| ratio.mean < 1.0))
+            .ranked(best.map(|(_, ratio)| ratio.centre < 1.0))
             .remarked(self.origin),
             Claim::order(
                 self.panel(),
@@ -303,7 +309,7 @@ impl Results {
     ) -> Rows<(usize, usize)> {
         let policies = self.policies.iter();
         let ratios: Vec<_> = policies.map(|p| self.ratios(context, p.name())).collect();
-        rows.number(mean, |row| Some(context.mean(self.means(row))?.mean))
+        rows.number(mean, |row| Some(context.mean(self.means(row))?.centre))
             .interval(ratio, |row| ratios[row.0][row.1].1)
     }
 
@@ -315,7 +321,7 @@ impl Results {
     fn curve(&self, context: &Context, policy: &Entrant, name: &str, stroke: Stroke) -> Curve {
         let ratios = self.ratios(context, policy.name());
         let points = ratios.iter();
-        let points = points.filter_map(|(load, r)| Some((f64::from(*load), (*r)?.mean)));
+        let points = points.filter_map(|(load, r)| Some((f64::from(*load), (*r)?.centre)));
         Curve::new(name, stroke, points.collect::<Vec<_>>())
     }
 

@@ -6,7 +6,7 @@ use super::{PRESET, REVERIE};
 use crate::claim::{Claim, Target};
 use crate::fabric::{FabricConfig, FigurePlan, PanelPlan, in_words};
 use crate::rules::{Trend, trend, trend_up_to};
-use crate::sweep::{Metric, Point, Series, Sweep, Swept};
+use crate::sweep::{Metric, Point, Series, Sweep, SweepResults};
 
 const GAMMAS: [f64; 5] = [0.8, 0.9, 0.99, 0.999, 0.999_999];
 
@@ -55,7 +55,7 @@ fn point(gamma: f64) -> Point {
     Point::new(gamma, format!("γ = {gamma}"), &[]).drawn_at(place)
 }
 
-fn claims(swept: &Swept) -> Vec<Claim> {
+fn claims(swept: &SweepResults) -> Vec<Claim> {
     let fewer = (Trend::NeverRises, "Pauses become far fewer as γ grows.");
     let faster = (
         Trend::NeverRises,
@@ -77,7 +77,7 @@ fn claims(swept: &Swept) -> Vec<Claim> {
 }
 
 /// Claims that in-cast is slower at the last γ than at the previous one.
-fn slower(swept: &Swept) -> Claim {
+fn slower(swept: &SweepResults) -> Claim {
     let [.., before, last] = swept.sweep.points.as_slice() else {
         unreachable!("there are five points")
     };

@@ -4,7 +4,7 @@
 use bufgym_eval::figures::plot::{Curve, Plot};
 use bufgym_eval::figures::{Figure, FigureError, style};
 use bufgym_eval::format;
-use bufgym_eval::stats::Interval;
+use bufgym_eval::stats::Estimate;
 
 use crate::claim::{Claim, Kind, Target};
 use crate::fabric::FabricConfig;
@@ -77,7 +77,7 @@ fn at(lossless: u32, lossy: u32) -> Steady {
 }
 
 /// Values that follow from the formulas, megabytes except for the ratio.
-struct Row {
+struct PoolSizes {
     lossless: u32,
     lossy: u32,
     of_lossy: f64,
@@ -87,9 +87,9 @@ struct Row {
     drop: f64,
 }
 
-const fn row(lossless: u32, lossy: u32, values: [f64; 5]) -> Row {
+const fn row(lossless: u32, lossy: u32, values: [f64; 5]) -> PoolSizes {
     let [of_lossy, of_lossless, ratio, pause, drop] = values;
-    Row {
+    PoolSizes {
         lossless,
         lossy,
         of_lossy,
@@ -100,7 +100,7 @@ const fn row(lossless: u32, lossy: u32, values: [f64; 5]) -> Row {
     }
 }
 
-const TABLE: [Row; 5] = [
+const TABLE: [PoolSizes; 5] = [
     row(1, 1, [7.0, 5.5, 1.2727, 5.5, 7.0]),
     row(4, 4, [11.2, 5.44, 2.0588, 1.36, 2.8]),
     row(20, 1, [7.0, 10.4762, 0.6682, 0.5238, 7.0]),
@@ -111,7 +111,7 @@ const TABLE: [Row; 5] = [
 /// Ratio of lossy to lossless traffic with many queues of both classes.
 const LIMIT: f64 = 3.5;
 
-impl Row {
+impl PoolSizes {
     fn label(&self) -> String {
         format!("{} lossless, {} lossy queues", self.lossless, self.lossy)
     }
@@ -246,7 +246,7 @@ fn partitioned(panel: (&'static str, &'static str)) -> Claim {
 /// # Errors
 /// Fails if the figure cannot be drawn.
 pub fn thresholds(_: &FabricConfig) -> Result<Vec<(Panel, Vec<Claim>)>, PapersError> {
-    let claims = |panel, of: &Quantity, paper: fn(&Row) -> f64| {
+    let claims = |panel, of: &Quantity, paper: fn(&PoolSizes) -> f64| {
         let rows = TABLE.iter();
         rows.map(|row| row.claim(panel, of, paper(row)))
             .collect::<Vec<_>>()
@@ -376,9 +376,9 @@ impl Drawing {
     }
 }
 
-fn exactly(value: f64) -> Interval {
-    Interval {
-        mean: value,
+fn exactly(value: f64) -> Estimate {
+    Estimate {
+        centre: value,
         low: value,
         high: value,
     }

@@ -2,8 +2,8 @@ use bufgym_sim::scenario::Scenario;
 
 use super::*;
 use crate::claim::Claim;
-use crate::grid::{Common, Grid, Lossless, Measured, Plan, Slowdowns};
-use crate::sweep::{Metric, Swept};
+use crate::grid::{Common, Grid, GridPlan, Lossless, Measured, Slowdowns};
+use crate::sweep::{Metric, SweepResults};
 use crate::variants::Variant;
 use crate::verdict::Grade;
 
@@ -219,7 +219,7 @@ fn the_filter_helps_up_to_a_point() {
 fn results_are_written_by_seed_and_as_medians() {
     let plan = figure("10");
     let grid = made(&plan, |_, place| result(place as u64, 2.0));
-    let swept = Swept::clone(&plan.sweep.measured(&grid));
+    let swept = SweepResults::clone(&plan.sweep.measured(&grid));
     let table = swept.by_seed("10a", Metric::Pauses);
     assert_eq!(table.name, "fig10a");
     assert_eq!(
@@ -261,7 +261,7 @@ fn every_figure_can_have_its_options() {
 #[test]
 fn what_figures_share_is_simulated_once() {
     let simulations = |numbers: &[&str]| {
-        let mut plan = Plan::new(Common::default());
+        let mut plan = GridPlan::new(Common::default());
         for number in numbers {
             figure(number).sweep.want(&mut plan);
         }

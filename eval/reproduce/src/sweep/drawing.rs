@@ -5,12 +5,12 @@ use bufgym_eval::figures::style::{self, Stroke};
 use bufgym_eval::figures::{Figure, FigureError};
 use bufgym_eval::format;
 
-use super::{Metric, Series, Swept};
+use super::{Metric, Series, SweepResults};
 
 /// Dash and gap of series that the paper does not have, pixels.
 const ADDED: (i32, i32) = (6, 4);
 
-impl Swept<'_> {
+impl SweepResults<'_> {
     /// Draws one metric over the points. `None` if nothing was run.
     ///
     /// # Errors

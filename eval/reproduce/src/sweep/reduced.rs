@@ -1,6 +1,6 @@
 //! Claims about the reduction of a series relative to others.
 
-use super::{Metric, Point, Swept};
+use super::{Metric, Point, SweepResults};
 use crate::claim::{Claim, Target};
 
 /// Per cent up to which two measured values count as equal: a smaller difference is chance, and no order.
@@ -9,7 +9,7 @@ const EQUAL: f64 = 1.0;
 /// Compares the reduction of a series relative to the mean of others with the paper's reduction. The order
 /// holds if the reduction has the paper's sign and exceeds 1 %.
 pub fn reduced(
-    swept: &Swept,
+    swept: &SweepResults,
     panel: (&'static str, &'static str),
     (series, others): (&str, &[&str]),
     points: &[&Point],
@@ -36,7 +36,7 @@ pub fn reduced(
 
 /// Claims that two policies are within 10 % of each other on average over the points.
 pub(crate) fn on_a_par(
-    swept: &Swept,
+    swept: &SweepResults,
     panel: &'static str,
     pair: (&str, &str),
     at: &[&Point],
@@ -61,7 +61,7 @@ pub(crate) fn on_a_par(
 
 /// Compares the largest reduction of a series relative to another at any point with the paper's.
 pub(crate) fn largest_reduction(
-    swept: &Swept,
+    swept: &SweepResults,
     panel: (&'static str, &'static str),
     (series, other): (&str, &str),
     metric: Metric,

@@ -2,14 +2,14 @@
 
 use bufgym_eval::stats::Spread;
 
-use super::{Metric, Point, Series, Swept};
+use super::{Metric, Point, Series, SweepResults};
 use crate::grid::Measured;
 use crate::report::{Table, addition, cell};
 
 /// A series at a point, with its simulations.
 type Row<'a> = (&'a Series, &'a Point, &'a [Measured]);
 
-impl Swept<'_> {
+impl SweepResults<'_> {
     /// Returns all metrics at all points; series that were not run have no rows. `regime` is that of the tail
     /// `of`.
     pub fn table(&self, of: Metric) -> Table {

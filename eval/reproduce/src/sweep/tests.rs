@@ -53,16 +53,16 @@ fn grid(sweep: &Sweep, tails: [[[f64; 2]; 2]; 2]) -> Grid {
     Grid::made_up(results.collect::<Vec<_>>())
 }
 
-const TABLED: Tabled = Tabled {
+const TABLED: ReferenceTable = ReferenceTable {
     panel: ("1", "a"),
     metric: Metric::IncastP99,
     statement: "a table",
     rows: &[
-        TabledRow {
+        ReferenceRow {
             series: "DT",
             values: &[11.0, 105.0],
         },
-        TabledRow {
+        ReferenceRow {
             series: "ABM",
             values: &[9.6, 10.4],
         },
@@ -160,7 +160,7 @@ fn what_was_not_run_is_said_with_the_reason_and_has_no_rows() {
     let mut sweep = sweep();
     sweep.points.truncate(1);
     sweep.series[1] = Series::with("ABM", "abm", &["no_such_setting=1"]);
-    let mut plan = Plan::new(crate::grid::Common {
+    let mut plan = GridPlan::new(crate::grid::Common {
         settings: vec!["measure_ms=2".to_owned()],
         ..crate::grid::Common::default()
     });

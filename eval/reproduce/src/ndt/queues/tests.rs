@@ -2,8 +2,8 @@ use super::*;
 use crate::ndt::setting::tests::context;
 use crate::verdict::Grade;
 
-fn run(starved: f64, unused: f64, alphas: Option<[f64; 4]>) -> Run {
-    Run {
+fn run(starved: f64, unused: f64, alphas: Option<[f64; 4]>) -> QueuesRun {
+    QueuesRun {
         starved,
         unused: (10.0 * unused, 10.0),
         alphas: alphas.map(|[before, after, light_before, light_after]| Alphas {

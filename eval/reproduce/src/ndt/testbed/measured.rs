@@ -91,7 +91,7 @@ struct Planned {
 
 /// All runs of the figure.
 #[derive(Debug)]
-pub struct Plan {
+pub struct MeasuredPlan {
     config: MeasuredConfig,
     policies: Policies,
     panels: Vec<Planned>,
@@ -140,12 +140,12 @@ struct Panel<'a> {
     propagation_ns: u64,
 }
 
-impl Plan {
+impl MeasuredPlan {
     /// Generates all flow lists, and simulates each under Dynamic Threshold to determine its duration.
     ///
     /// # Errors
     /// Fails if a setting or the resulting scenario is invalid.
-    pub fn new(config: MeasuredConfig) -> Result<Plan, PapersError> {
+    pub fn new(config: MeasuredConfig) -> Result<MeasuredPlan, PapersError> {
         let rules = RULES.map(|name| name.parse::<Entrant>());
         let mut policies = vec![config.figures.learned.clone()];
         policies.extend(rules.into_iter().collect::<Result<Vec<_>, _>>()?);
@@ -153,7 +153,7 @@ impl Plan {
             .into_iter()
             .filter(|panel| config.figures.wants(*panel));
         let panels = wanted.map(|panel| Planned::new(panel, &config));
-        Ok(Plan {
+        Ok(MeasuredPlan {
             panels: panels.collect::<Result<_, _>>()?,
             policies: Policies::new(policies, &RULES),
             config,

@@ -13,7 +13,7 @@ use super::super::super::setting::{Context, stroke};
 use super::super::super::{notes, sort};
 use super::super::played::{Played, Worst};
 use super::super::{stretched, workload};
-use super::{Panel, Plan, Predicted, extent};
+use super::{MeasuredPlan, Panel, Predicted, extent};
 use crate::claim::Claim;
 use crate::report::{Panel as Drawn, Report, Table};
 use crate::runs::PapersError;
@@ -24,7 +24,7 @@ use crate::verdict::Grade;
 /// # Errors
 /// Fails if the learned policy decides nothing or a figure cannot be drawn.
 pub(super) fn report(
-    plan: &Plan,
+    plan: &MeasuredPlan,
     context: &Context<'_>,
     panels: &[Panel<'_>],
     began: Instant,
@@ -68,7 +68,7 @@ pub(super) fn report(
 }
 
 /// Describes the number of runs.
-fn described(plan: &Plan) -> String {
+fn described(plan: &MeasuredPlan) -> String {
     let config = &plan.config.figures;
     let (traces, _) = extent(config);
     let sets = match config.seeds {
@@ -85,7 +85,11 @@ fn described(plan: &Plan) -> String {
 }
 
 /// Returns the panel with its tables and its drawing.
-fn drawn(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Result<Drawn, PapersError> {
+fn drawn(
+    plan: &MeasuredPlan,
+    context: &Context<'_>,
+    panel: &Panel<'_>,
+) -> Result<Drawn, PapersError> {
     let policies = &plan.policies;
     let (measured, predicted) = (panel.measured(policies), panel.predicted(policies));
     let mut curves: Vec<Curve> = Vec::new();
@@ -132,7 +136,7 @@ fn drawn(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Result<Drawn,
 
 /// Returns the paper's claims of a panel. Claims that differ are compared with the simulator's values for the
 /// same flows.
-fn claims(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Vec<Claim> {
+fn claims(plan: &MeasuredPlan, context: &Context<'_>, panel: &Panel<'_>) -> Vec<Claim> {
     let predicted = panel.predicted(&plan.policies).claims(context);
     let mut claims = panel.measured(&plan.policies).claims(context);
     for claim in &mut claims {
@@ -163,7 +167,7 @@ fn claims(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Vec<Claim> {
 
 /// Describes the ratio to DT over all pairs of runs of any load, which shows whether it is significantly
 /// below 1.
-fn over_all(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> String {
+fn over_all(plan: &MeasuredPlan, context: &Context<'_>, panel: &Panel<'_>) -> String {
     let dt = plan.policies.place(BASELINE).unwrap_or(0);
     let ratios = panel.played.iter().flat_map(|load| {
         let pairs = load[0].iter().zip(&load[dt]);
@@ -181,7 +185,7 @@ fn over_all(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> String {
 }
 
 /// Describes the simulator's error relative to the measurement, by policy.
-fn agreement(plan: &Plan, panel: &Panel<'_>) -> Option<String> {
+fn agreement(plan: &MeasuredPlan, panel: &Panel<'_>) -> Option<String> {
     let pairs = plan.policies.iter().enumerate();
     let mut pairs: Vec<Pairs> = pairs
         .map(|(place, policy)| Pairs {
@@ -198,7 +202,7 @@ fn agreement(plan: &Plan, panel: &Panel<'_>) -> Option<String> {
         format!(
             "{} {:+.1} % [{:+.1}, {:+.1}]",
             row.policy,
-            percent(row.error.mean),
+            percent(row.error.centre),
             percent(row.error.low),
             percent(row.error.high)
         )
@@ -217,7 +221,7 @@ fn over_loads<T>(by_load: &[Vec<Vec<T>>], policy: usize, value: fn(&T) -> f64) -
 }
 
 /// Returns the table of the simulated figure, with prediction and measurement quality next to each point.
-fn table(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Table {
+fn table(plan: &MeasuredPlan, context: &Context<'_>, panel: &Panel<'_>) -> Table {
     let policies = &plan.policies;
     let (measured, predicted) = (panel.measured(policies), panel.predicted(policies));
     let names = [
@@ -234,7 +238,7 @@ fn table(plan: &Plan, context: &Context<'_>, panel: &Panel<'_>) -> Table {
         .number("simulated_over_measured", |row| {
             let simulated = values(simulated(row), |run| run.mean_fct_ms);
             let measured = values(played(row), |run| run.mean_fct_ms);
-            Some(context.ratio(&simulated, &measured)?.mean)
+            Some(context.ratio(&simulated, &measured)?.centre)
         })
         .number("drops", |row| mean(played(row), |run| run.drops))
         .number("simulated_drops", |row| {
@@ -265,7 +269,7 @@ fn mean<T>(runs: &[T], count: fn(&T) -> u64) -> Option<f64> {
 }
 
 /// Returns a row for every run.
-fn runs(plan: &Plan, panel: &Panel<'_>) -> Table {
+fn runs(plan: &MeasuredPlan, panel: &Panel<'_>) -> Table {
     let name = format!("fig{}-runs", panel.planned.figure.id());
     let of_load = |place: usize, at: usize| {
         let load = &panel.planned.loads[at];

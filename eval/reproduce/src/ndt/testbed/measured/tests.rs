@@ -40,7 +40,7 @@ fn parts(folder: &tempfile::TempDir) -> ResultCache {
 
 #[test]
 fn every_policy_plays_every_flow_list_in_turn() {
-    let plan = Plan::new(config(&[NdtFigure::WebSearch], "1")).unwrap();
+    let plan = MeasuredPlan::new(config(&[NdtFigure::WebSearch], "1")).unwrap();
     assert_eq!(plan.runs(), 27);
     let folder = tempfile::tempdir().unwrap();
     let orders = RefCell::new(Vec::new());
@@ -120,26 +120,26 @@ fn what_was_played_is_not_played_again() {
             Ok(run(fct(order)))
         }
     };
-    let plan = Plan::new(config(&figures, "1")).unwrap();
+    let plan = MeasuredPlan::new(config(&figures, "1")).unwrap();
     let stopped = plan.make(&parts(&folder), until(10), &|_| {});
     assert!(stopped.is_err_and(|error| error.to_string().contains("stopped")));
     let again = plan.make(&parts(&folder), until(27), &|_| {}).unwrap();
     assert_eq!(played.get(), 27, "ten of them were kept");
     let third = plan.make(&parts(&folder), until(27), &|_| {}).unwrap();
     assert_eq!(third.report.claims, again.report.claims);
-    let other = Plan::new(config(&figures, "2")).unwrap();
+    let other = MeasuredPlan::new(config(&figures, "2")).unwrap();
     other.make(&parts(&folder), until(54), &|_| {}).unwrap();
     assert_eq!(played.get(), 54, "those of another revision do not count");
     let mut machine = config(&figures, "1");
     machine.machine = "another machine".to_owned();
-    let machine = Plan::new(machine).unwrap();
+    let machine = MeasuredPlan::new(machine).unwrap();
     assert!(machine.make(&parts(&folder), until(54), &|_| {}).is_err());
 }
 
 #[test]
 fn a_difference_is_beside_what_the_simulator_says() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = Plan::new(MeasuredConfig {
+    let plan = MeasuredPlan::new(MeasuredConfig {
         settings: vec!["flows=1".to_owned()],
         ..config(&[NdtFigure::WebSearch], "1")
     })
@@ -171,7 +171,7 @@ fn the_default_takes_twelve_minutes() {
         settings: Vec::new(),
         ..config(&[], "1")
     };
-    let plan = Plan::new(config).unwrap();
+    let plan = MeasuredPlan::new(config).unwrap();
     assert_eq!(plan.runs(), 2 * 9 * 2 * 3);
     let expected = plan.expected().as_secs_f64();
     assert!((400.0..720.0).contains(&expected), "{expected} s");

@@ -2,7 +2,7 @@
 
 use bufgym_eval::stats::Spread;
 
-use super::{Metric, Point, Swept};
+use super::{Metric, Point, SweepResults};
 use crate::claim::{Claim, Kind, Target};
 use crate::incast::Regime;
 use crate::verdict::order_with;
@@ -12,7 +12,7 @@ const ROUNDED_TO_ZERO: f64 = 0.05;
 
 /// The paper's values of a series, one for each point.
 #[derive(Clone, Copy, Debug)]
-pub struct TabledRow {
+pub struct ReferenceRow {
     /// Name of the series.
     pub series: &'static str,
     /// Values, in the order of the points.
@@ -21,7 +21,7 @@ pub struct TabledRow {
 
 /// A table of a paper's values of one metric.
 #[derive(Clone, Copy, Debug)]
-pub struct Tabled<'a> {
+pub struct ReferenceTable<'a> {
     /// Figure and panel.
     pub panel: (&'static str, &'static str),
     /// Metric of the values.
@@ -29,13 +29,13 @@ pub struct Tabled<'a> {
     /// The claim in words.
     pub statement: &'static str,
     /// Rows.
-    pub rows: &'a [TabledRow],
+    pub rows: &'a [ReferenceRow],
 }
 
-impl Tabled<'_> {
+impl ReferenceTable<'_> {
     /// Returns a claim for every value. The order is that of all series at the same point; if the metric is
     /// an in-cast tail, the same regime counts as the right order.
-    pub fn claims(&self, swept: &Swept) -> Vec<Claim> {
+    pub fn claims(&self, swept: &SweepResults) -> Vec<Claim> {
         let points = swept.sweep.points.iter().enumerate();
         let at = points.flat_map(|(place, point)| {
             let rows = self.rows.iter().enumerate();
@@ -49,9 +49,9 @@ impl Tabled<'_> {
 
     fn claim(
         &self,
-        swept: &Swept,
+        swept: &SweepResults,
         (place, point): (usize, &Point),
-        (row, of): (usize, &TabledRow),
+        (row, of): (usize, &ReferenceRow),
         value: f64,
     ) -> Claim {
         let ours = swept.value(of.series, point, self.metric);
@@ -73,13 +73,13 @@ impl Tabled<'_> {
     /// Returns true if the order with the other series is the paper's, or the regime of the tail is.
     fn order(
         &self,
-        swept: &Swept,
+        swept: &SweepResults,
         (place, point): (usize, &Point),
         row: usize,
         ours: Option<Spread>,
     ) -> Option<bool> {
         ours?;
-        let pair = |other: &TabledRow| {
+        let pair = |other: &ReferenceRow| {
             let ours = swept.value(other.series, point, self.metric)?;
             Some((*other.values.get(place)?, ours.median))
         };
@@ -103,9 +103,9 @@ impl Tabled<'_> {
     /// are the same.
     fn regimes(
         &self,
-        swept: &Swept,
+        swept: &SweepResults,
         point: &Point,
-        of: &TabledRow,
+        of: &ReferenceRow,
         value: f64,
     ) -> Option<(Regime, Regime)> {
         if !self.metric.has_regimes() {
@@ -116,7 +116,7 @@ impl Tabled<'_> {
         Some((Regime::of(value, floor, timeout), ours))
     }
 
-    fn remark(&self, swept: &Swept, point: &Point, of: &TabledRow, value: f64) -> String {
+    fn remark(&self, swept: &SweepResults, point: &Point, of: &ReferenceRow, value: f64) -> String {
         let Some((paper, ours)) = self.regimes(swept, point, of, value) else {
             return String::new();
         };
