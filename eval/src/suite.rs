@@ -5,17 +5,22 @@
 mod page;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bufgym_sim::scenario::{Scenario, ScenarioError};
+use bufgym_sim::switch::PolicySpec;
+use bufgym_sim::switch::policy::catalogue;
 use bufgym_util::convert::index;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::data::{Evaluation, PolicySummary, Role, SeedGroup, UNLIMITED, Versus};
 use crate::entrant::Entrant;
 use crate::evaluate::{EvalConfig, EvalError, OnProgress, evaluate, with_references};
 
+use crate::output::{self, OutputError};
 use crate::stats::Estimate;
+use crate::tune::Tuned;
 
 pub use crate::result_cache::ResultCache;
 pub use page::{front_table, render};
@@ -25,8 +30,24 @@ const FORMAT: &str = "bufgym-eval-suite";
 /// Version of the file format. It rises if a field changes its meaning; added fields do not change it.
 const VERSION: u32 = 2;
 
-/// Default number of traces of a cell.
-pub const CELL_TRACES: u64 = 32;
+/// Names of the files of a suite besides the figures.
+pub const FILES: [&str; 6] = [
+    "report.html",
+    "report.json",
+    "per_trace.csv",
+    "results.md",
+    "table.md",
+    "suite.json",
+];
+
+/// Number of tuned rules, the best of the first comparison, that take part in the cells too.
+const TRANSFERRED_RULES: usize = 3;
+
+/// Number of the best tuned policies in a main comparison, with or without queue management.
+const BEST_TUNED: usize = 10;
+
+/// Largest number of traces of a cell.
+const CELL_TRACES: u64 = 32;
 
 /// Largest number of ports of a cell with all traces. With more ports, a trace takes many times as long, so
 /// half of the traces must suffice.
@@ -96,7 +117,7 @@ const CELLS: [(&str, &str, &[&str]); 15] = [
 ///
 /// # Errors
 /// Fails if a setting does not exist.
-pub fn cells() -> Result<Vec<Cell>, ScenarioError> {
+fn cells() -> Result<Vec<Cell>, ScenarioError> {
     CELLS
         .iter()
         .map(|&(title, preset, settings)| {
@@ -125,6 +146,9 @@ pub struct Spent {
 /// An error that prevents a suite.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
+    /// A preset is missing or has no such setting.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
     /// A comparison failed.
     #[error(transparent)]
     Evaluation(#[from] EvalError),
@@ -153,6 +177,70 @@ pub struct SuiteConfig {
     pub cell_traces: u64,
     /// Revision of the program.
     pub revision: String,
+}
+
+/// Returns everything that was tuned for a scenario, the best first.
+pub type AllTuned<'a, E> = &'a dyn Fn(&Scenario) -> Result<Vec<(PolicySpec, Tuned)>, E>;
+
+impl SuiteConfig {
+    /// Builds the suite of these learned policies, every rule with its defaults, every rule tuned without queue
+    /// management, and the best of those tuned with it.
+    ///
+    /// # Errors
+    /// Returns the errors of `tuned`. Fails if a preset cannot be used.
+    pub fn paper<E: From<SuiteError>>(
+        learned: &[Entrant],
+        traces: u64,
+        seed: u64,
+        tuned: AllTuned<'_, E>,
+    ) -> Result<SuiteConfig, E> {
+        let load = |preset: &str| Scenario::load(preset).map_err(SuiteError::from);
+        let mut mains = Vec::new();
+        for preset in PRESETS {
+            let scenario = load(preset)?;
+            let rules = catalogue()
+                .iter()
+                .map(|rule| Entrant::rule(PolicySpec::named(rule.info.name)));
+            let mut entrants: Vec<Entrant> = learned.iter().cloned().chain(rules).collect();
+            let mut spent = Vec::new();
+            for (place, (policy, tuned)) in tuned(&scenario)?.into_iter().enumerate() {
+                if place < BEST_TUNED || policy.aqm().is_none() {
+                    spent.push(Spent {
+                        policy: policy.to_string(),
+                        simulations: tuned.simulations,
+                        edges: tuned.edges,
+                    });
+                    entrants.push(Entrant::tuned(policy));
+                }
+            }
+            let config = EvalConfig::new(scenario, entrants, seed);
+            mains.push((EvalConfig { traces, ..config }, spent));
+        }
+        let mut transferred = learned.to_vec();
+        transferred.extend(best_deployable(&load(MAIN)?, tuned)?.take(TRANSFERRED_RULES));
+        let mut cells = cells().map_err(SuiteError::from)?;
+        for cell in &mut cells {
+            cell.tuned = best_deployable(&cell.scenario, tuned)?.next();
+        }
+        Ok(SuiteConfig {
+            mains,
+            learner_simulations: None,
+            transferred,
+            cells,
+            cell_traces: traces.min(CELL_TRACES),
+            revision: String::new(),
+        })
+    }
+}
+
+/// Returns the tuned rules that a switch of today could run, the best first.
+fn best_deployable<'a, E>(
+    scenario: &'a Scenario,
+    tuned: AllTuned<'_, E>,
+) -> Result<impl Iterator<Item = Entrant> + use<'a, E>, E> {
+    let tuned = tuned(scenario)?.into_iter();
+    let entrants = tuned.map(|(policy, _)| Entrant::tuned(policy));
+    Ok(entrants.filter(|entrant| !entrant.pushes_out(scenario)))
 }
 
 /// The result of one cell.
@@ -374,6 +462,23 @@ pub fn run(
         cells,
         wall_s,
     })
+}
+
+/// Writes the report of the first comparison, the page and all results into an empty folder.
+///
+/// # Errors
+/// Fails if a file cannot be written.
+pub fn write_into(suite: &Suite, page: &str, folder: &Path) -> Result<(), OutputError> {
+    if let Some(first) = suite.mains.first() {
+        output::write_into(&first.evaluation, folder)?;
+    }
+    let numbers = output::pretty_json("suite.json", &json!(suite))?;
+    let files = [
+        ("results.md".to_owned(), page.as_bytes().to_vec()),
+        ("table.md".to_owned(), front_table(suite).into_bytes()),
+        ("suite.json".to_owned(), numbers),
+    ];
+    output::fill(folder, &files)
 }
 
 /// Returns the sort key of policies: their mean ratio to DT, lower is better.
