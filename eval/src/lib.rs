@@ -7,7 +7,7 @@
 //! [`output`] writes the files. [`explain`](mod@explain) studies a single learned policy, [`headroom`]
 //! estimates the possible gain in a scenario, [`tune`](mod@tune) stores the tuned parameters of rules, and
 //! [`observations`] collects the observations of a learned policy. [`batch`] describes simulations for other
-//! machines.
+//! machines. [`testbed`] compares runs of a testbed with the simulator's.
 
 #![cfg_attr(
     test,
@@ -46,6 +46,7 @@ mod summary;
 #[cfg(test)]
 mod synthetic;
 pub mod table;
+pub mod testbed;
 mod timeline;
 pub mod tune;
 

@@ -126,6 +126,15 @@ pub fn fill(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), OutputErro
     })
 }
 
+/// Quotes a text for CSV (RFC 4180 §2): the name of a kind is free text from a file.
+pub fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
 /// Returns the contents of the JSON file `name`.
 pub(crate) fn pretty_json(
     name: &'static str,

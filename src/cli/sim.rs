@@ -9,6 +9,7 @@ use bufgym::env::control::RecordError;
 use bufgym::eval::Entrant;
 use bufgym::eval::data::Role;
 use bufgym::eval::entrant::ControlRecordError;
+use bufgym::eval::output;
 use bufgym::sim::capture::SwitchCapture;
 use bufgym::sim::network::{FlowClass, FlowRecord, Outcome, Summary, SwitchRow, TimelineRow};
 use bufgym::sim::scenario::Scenario;
@@ -397,7 +398,7 @@ fn write_flows(path: &Path, trace: &Trace, records: &[FlowRecord]) -> CliResult 
                 flow.start.as_ns(),
                 flow.size
             )?;
-            write!(out, "{},{},", quoted(kind), flow.query)?;
+            write!(out, "{},{},", output::quoted(kind), flow.query)?;
             match (record.finish, record.fct, record.slowdown) {
                 (Some(finish), Some(fct), Some(slowdown)) => {
                     write!(out, "{},{},{slowdown}", finish.as_ns(), fct.as_ns())?;
@@ -481,15 +482,6 @@ fn write_timeline(path: &Path, rows: &[TimelineRow]) -> CliResult {
         }
         Ok(())
     })
-}
-
-/// Quotes a text for CSV (RFC 4180 §2): the name of a kind is free text from a file.
-pub(super) fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }
 
 fn save(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>) -> CliResult {

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bufgym::eval::Entrant;
+use bufgym::eval::testbed::Truth;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::traffic::Trace;
 use bufgym::sim::units::{self, Instant};
@@ -210,6 +211,24 @@ fn host_command() -> CliResult<Vec<OsString>> {
     let program = OsString::from("/proc/self/exe");
     let arguments = HOST.map(OsString::from);
     Ok(std::iter::once(program).chain(arguments).collect())
+}
+
+/// Returns the measurement quality of a run that void ones preceded.
+pub(super) fn truth(run: &Run, void_runs: u64) -> Truth {
+    let truth = &run.truth;
+    Truth {
+        late_p50_us: truth.late_us.p50,
+        late_p99_us: truth.late_us.p99,
+        packet_us: truth.packet_us,
+        cpu_headroom: truth.cpu_headroom,
+        longest_stall_us: truth.longest_stall_us,
+        start_late_p99_us: truth.start_late_us.p99,
+        decision_p99_us: truth.decision_us.p99,
+        rtt_us: truth.rtt_us,
+        rtt_ideal_us: truth.rtt_ideal_us,
+        load_average: truth.load_average,
+        void_runs,
+    }
 }
 
 /// Describes the kernel and the processors.

@@ -37,7 +37,7 @@ pub(crate) use triggers::PacketIntervals;
 use setting::{Context, Extent};
 
 pub use testbed::measured::{Made, MeasuredConfig, MeasuredPlan, Order, SWEPT};
-pub use testbed::played::{Played, Truth, Worst};
+pub use testbed::played::Played;
 
 /// A figure or panel of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

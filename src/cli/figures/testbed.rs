@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bufgym::reproduce::grid::Learned;
-use bufgym::reproduce::ndt::{
-    MeasuredConfig, MeasuredPlan, NdtFigure, Order, Played, SWEPT, Truth,
-};
+use bufgym::reproduce::ndt::{MeasuredConfig, MeasuredPlan, NdtFigure, Order, Played, SWEPT};
 use bufgym::testbed::Run;
 use indicatif::ProgressStyle;
 use serde_json::json;
@@ -115,25 +113,13 @@ fn minutes(time: Duration) -> String {
 
 /// Returns the stored part of a run.
 fn played(run: &Run, void_runs: u64) -> Played {
-    let (summary, truth) = (&run.outcome.summary, &run.truth);
+    let summary = &run.outcome.summary;
     Played {
         mean_fct_ms: summary.mean_fct_ms,
         p99_fct_ms: summary.p99_fct_ms,
         drops: summary.drops,
         timeouts: summary.timeouts,
         decisions: summary.decisions,
-        truth: Truth {
-            late_p50_us: truth.late_us.p50,
-            late_p99_us: truth.late_us.p99,
-            packet_us: truth.packet_us,
-            cpu_headroom: truth.cpu_headroom,
-            longest_stall_us: truth.longest_stall_us,
-            start_late_p99_us: truth.start_late_us.p99,
-            decision_p99_us: truth.decision_us.p99,
-            rtt_us: truth.rtt_us,
-            rtt_ideal_us: truth.rtt_ideal_us,
-            load_average: truth.load_average,
-            void_runs,
-        },
+        truth: testbed::truth(run, void_runs),
     }
 }

@@ -9,17 +9,16 @@ use bufgym_eval::batch::{Quantity, Running};
 use bufgym_eval::entrant::Entrant;
 use bufgym_eval::evaluate::{EvalError, NumberedTrace, OnProgress};
 use bufgym_eval::result_cache::ResultCache;
-use bufgym_eval::stats;
+use bufgym_eval::testbed::{Worst, simulated_propagation_ns};
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
-use bufgym_util::convert::floor_u64;
 use serde::{Deserialize, Serialize};
 
 use super::super::experiment::Policies;
 use super::super::setting::{Context, Extent, LOADS};
 use super::super::{NdtConfig, NdtFigure};
-use super::played::{Played, Worst};
+use super::played::Played;
 use super::{Point, RULES, Results, at_load, stretched};
 use crate::runs::{PapersError, Work, mean_fct, run_all};
 use crate::{Report, Scale};
@@ -215,7 +214,7 @@ impl MeasuredPlan {
         let runs = panels.iter().flat_map(Panel::runs);
         Ok(Made {
             report,
-            worst: Worst::of(runs),
+            worst: Worst::of(runs.map(|run| &run.truth)),
             simulated_propagation_ns: panels.iter().map(|panel| panel.propagation_ns).collect(),
         })
     }
@@ -304,13 +303,8 @@ impl MeasuredPlan {
         played: Vec<Vec<Vec<Played>>>,
     ) -> Result<Panel<'a>, EvalError> {
         let runs = played.iter().flatten().flatten();
-        let extra = runs.map(|run| run.truth.rtt_us - run.truth.rtt_ideal_us);
-        let mut extra: Vec<f64> = extra.collect();
-        extra.sort_by(f64::total_cmp);
-        let median = stats::nearest_rank(&extra, 0.5).unwrap_or(0.0);
-        // Four links make a round trip.
-        let per_link_ns = floor_u64((median * 1e3 / 4.0).max(0.0));
-        let propagation_ns = planned.scenario.network.propagation_ns + per_link_ns;
+        let truths = runs.map(|run| &run.truth);
+        let propagation_ns = simulated_propagation_ns(&planned.scenario, truths);
         let at_load = |load: &Load| {
             let scenario = load.scenario.clone().with(|scenario| {
                 scenario.network.propagation_ns = propagation_ns;

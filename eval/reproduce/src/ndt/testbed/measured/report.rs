@@ -8,10 +8,11 @@ use bufgym_eval::figures::plot::Curve;
 use bufgym_eval::figures::style::Stroke;
 use bufgym_eval::format;
 use bufgym_eval::stats;
+use bufgym_eval::testbed::Worst;
 
 use super::super::super::setting::{Context, stroke};
 use super::super::super::{notes, sort};
-use super::super::played::{Played, Worst};
+use super::super::played::Played;
 use super::super::{stretched, workload};
 use super::{MeasuredPlan, Panel, Predicted, extent};
 use crate::claim::Claim;
@@ -120,7 +121,7 @@ fn drawn(
         flows.map_or(0, |(numbered, _)| numbered.trace.flows.len()),
         stretched::described(&panel.planned.scenario)?,
         panel.propagation_ns as f64 * 1e-3,
-        Worst::of(panel.runs()),
+        Worst::of(panel.runs().map(|run| &run.truth)),
     );
     Ok(Drawn {
         id: panel.planned.figure.id(),
@@ -232,7 +233,7 @@ fn table(plan: &MeasuredPlan, context: &Context<'_>, panel: &Panel<'_>) -> Table
     ];
     let played = |row: &(usize, usize)| panel.played[row.1][row.0].as_slice();
     let simulated = |row: &(usize, usize)| panel.predicted[row.1][row.0].as_slice();
-    let worst = |row: &(usize, usize)| Worst::of(played(row));
+    let worst = |row: &(usize, usize)| Worst::of(played(row).iter().map(|run| &run.truth));
     predicted
         .add_means(context, measured.table(context), names)
         .number("simulated_over_measured", |row| {
