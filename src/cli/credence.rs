@@ -55,8 +55,8 @@ struct LearningArgs {
     #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true,
         value_parser = clap::value_parser!(u64).range(2..=10_000))]
     traces: u64,
-    /// Share of lost arrivals from which on a loss is predicted [default: the one with the best F1
-    /// on what is learned from]
+    /// Share of lost arrivals from which a loss is predicted [default: the one with the best F1 on what
+    /// is learned from]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = share)]
     threshold: Option<f32>,
 }

@@ -20,16 +20,18 @@ pub mod suite;
 /// Compare policies on unseen traces
 #[derive(Args)]
 #[command(
-    after_help = "DT with alpha = 1 (`dt`) and the unlimited buffer (`unlimited`) always take part.\n\nExamples:\n  \
+    after_help = "DT with alpha = 1 (`dt`) and the unlimited buffer (`unlimited`) always take part. \
+    ndt:DIR stands for all checkpoints in DIR; those that differ in their seed only are also taken together.\n\n\
+    --suite paper compares every rule and the policies given with three families of senders, then these in scenarios \
+    that they were not trained in. It writes results.md, table.md and suite.json too.\n\nExamples:\n  \
     bufgym eval --out reports/shipped\n  \
     bufgym eval --policy ndt:runs/mine/checkpoints/best --policy 'DT 8=dt:alpha=8' --out reports/mine\n  \
     bufgym eval --traces 20 --set min_rto_us=10000 --json\n  \
     bufgym eval --suite paper --out reports/paper"
 )]
 pub struct EvalArgs {
-    /// Policy to compare; may be repeated; NAME=P gives it a label for tables and figures; ndt:DIR stands
-    /// for all checkpoints in DIR, and those that differ in their seed only are also taken together
-    /// [default: ndt (the shipped weights), dt, edt, st, cs]
+    /// Policy to compare; may be repeated; NAME=P gives it a label for tables and figures [default: ndt
+    /// (the shipped weights), dt, edt, st, cs]
     #[arg(long, value_name = "P")]
     policy: Vec<String>,
     #[command(flatten)]
@@ -37,9 +39,7 @@ pub struct EvalArgs {
     /// Unseen traces
     #[arg(long, value_name = "N", default_value_t = eval::TRACES, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     traces: u64,
-    /// A fixed set of comparisons, each with its own scenario: every rule and the policies given, with
-    /// three families of senders, then these in scenarios that they were not trained in; writes
-    /// results.md, table.md and suite.json too
+    /// A fixed set of comparisons, each with its own scenario
     #[arg(long, value_name = "NAME", value_parser = ["paper"], conflicts_with_all = ["scenario", "set"])]
     suite: Option<String>,
     /// Folder for report.html, report.json, per_trace.csv and the figures

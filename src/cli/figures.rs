@@ -37,7 +37,8 @@ use super::policy;
     Management Policies for Shared Memory Switches), credence (Augmenting Datacenter Switch Buffer \
     Sharing with ML Predictions), abm (Active Buffer Management in Datacenters), reverie (Low Pass \
     Filter-Based Switch Buffer Sharing for Datacenters with RDMA and TCP Traffic). With --testbed, Fig. 9 of \
-    ndt is measured and not simulated; its runs are kept in DIR.parts too.\n\nExamples:\n  \
+    ndt is measured and not simulated, with the simulator beside it (Linux; needs root or `unshare -Urn`); its \
+    runs are kept in DIR.parts too.\n\nExamples:\n  \
     bufgym figures ndt --out reports/ndt-figures\n  \
     bufgym figures ndt --fig 8 --scale paper --out reports/ndt-fig8\n  \
     bufgym figures abm --fig 6 --fig 7 --out reports/abm-figures\n  \
@@ -55,27 +56,26 @@ pub struct FiguresArgs {
     /// Amount of simulation: quick (minutes) or paper (the paper's numbers)
     #[arg(long, value_name = "SCALE", default_value = "quick")]
     scale: String,
-    /// ndt: independent sets of test traces [default: 1]; others: simulations of every point
-    /// [default: 2, at --scale paper 5]
+    /// Independent repetitions of every point, on traces of their own [default: 1 for ndt; 2 for
+    /// others, at --scale paper 5]
     #[arg(long, value_name = "K", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     seeds: Option<u64>,
     /// ndt: test traces of every point, instead of the scale's
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     traces: Option<u64>,
-    /// ndt: checkpoint folder of its policy [default: shipped weights that set α alone, as the paper's];
-    /// credence, abm: that of a learned policy to add to the figures that compare policies
+    /// Checkpoint folder; ndt: its policy [default: shipped weights that set α alone]; credence, abm:
+    /// a policy to add to the comparisons
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
     /// credence, abm, reverie: change one setting of every network, for example `measure_ms=50`; may be repeated;
     /// ndt: with --testbed, of its scenario
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// ndt: with --fig 9, send the flows through real TCP and a software switch on this machine, and put the
-    /// simulator beside them (Linux; needs root or `unshare -Urn`)
+    /// ndt: with --fig 9, send the flows through real TCP and a software switch on this machine
     #[arg(long)]
     testbed: bool,
-    /// credence: folder of forests of leaves and spines, from `bufgym credence train` on a network
-    /// [default: at every switch the forest that comes with the program]
+    /// credence: folder of forests of leaves and spines, from `bufgym credence train` [default: the
+    /// program's forest at every switch]
     #[arg(long, value_name = "DIR")]
     model: Option<PathBuf>,
     /// Folder for index.html, verdicts.csv, tables and drawings

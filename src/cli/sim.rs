@@ -28,14 +28,19 @@ use super::scenario::{FlowFile, ScenarioArgs, TraceChoice};
 
 /// Simulate one trace under one policy
 #[derive(Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    after_help = "--record-control needs a policy with a control loop: `ndt`, `ndt:DIR`, `ndt-int8:DIR`, \
+    `linear:FILE` or `onnx:FILE`; docs/control-loop.md has the format.\n\n--pcap writes a packet when its last bit is \
+    at the switch, with the headers that Linux would send, as `bufgym testbed run --pcap` does.\n\nExamples:\n  \
     bufgym sim --policy dt:alpha=8 --scenario ndt-16x1g --seed 3\n  \
     bufgym sim --policy edt --trace flows.csv --set min_rto_us=10000 --out out --timeline\n  \
     bufgym sim --policy ndt:runs/mine/checkpoints/best --trace flows.csv --json\n  \
     bufgym sim --policy ndt --seed 3 --record-control control.txt\n  \
-    bufgym sim --policy dt --scenario testbed-4x100m --seed 3 --set flows=30 --pcap switch.pcap")]
+    bufgym sim --policy dt --scenario testbed-4x100m --seed 3 --set flows=30 --pcap switch.pcap"
+)]
 pub struct SimArgs {
-    /// Policy: `dt`, `dt:alpha=8`, `ndt`, `ndt:DIR`, `ndt-int8:DIR`, `linear:FILE`, `onnx:FILE` ... (`bufgym list policies` lists them)
+    /// Policy: `dt`, `dt:alpha=8`, `ndt`, `ndt:DIR`, `linear:FILE`, `onnx:FILE` ...
+    /// (`bufgym list policies` has all)
     #[arg(long, value_name = "P")]
     policy: String,
     #[command(flatten)]
@@ -54,12 +59,10 @@ pub struct SimArgs {
     #[arg(long, value_name = "US", default_value_t = 100, requires = "timeline",
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     timeline_interval_us: u64,
-    /// Record every packet event and every decision of a policy with a control loop (`ndt`,
-    /// `ndt:DIR`, `ndt-int8:DIR`, `linear:FILE`, `onnx:FILE`), for dataplane/replay.c; docs/control-loop.md has the format
+    /// Record packet events and decisions of a policy with a control loop, for dataplane/replay.c
     #[arg(long, value_name = "FILE")]
     record_control: Option<PathBuf>,
-    /// Write what comes to the switch, when its last bit is there, as a packet capture with the headers that Linux
-    /// would send, in the form of `bufgym testbed --pcap` (one switch, TCP)
+    /// Write the packets that come to the switch as a packet capture (one switch, TCP)
     #[arg(long, value_name = "FILE", conflicts_with = "record_control")]
     pcap: Option<PathBuf>,
     /// Write into a folder that is not empty, and over a record or a capture

@@ -26,7 +26,13 @@ use super::tune::if_tuned;
 #[command(
     after_help = "Ctrl-C saves and ends; a second one ends at once. The exit code is then 130, and 143 after \
     SIGTERM, 129 after SIGHUP.\n\n--resume continues from the newest checkpoint. It refuses where results are \
-    missing, such as rows of metrics.csv or all checkpoints; with --force it continues without them.\n\nExamples:\n  \
+    missing, such as rows of metrics.csv or all checkpoints; with --force it continues without them.\n\n\
+    Objectives: pfc is in-cast slowdown and paused time; tails is the p99 slowdown of in-cast and short flows, and the \
+    mean.\n\nHeuristics of --low-level: dt, edt, tdt, fab, ib, abm and occamy, with +early for early drop too; \
+    fab+front (FAB with early drop from the front of queues); sonic, sonic-abm and reverie for lossless packets. The \
+    default is dt, as in the NDT paper; reverie where packets are lossless; with --actions FAB, with drops from the \
+    front or marks where they are set too.\n\nDevices: wgpu and cuda need a program that was built with that cargo \
+    feature. A training may be resumed on another device.\n\nExamples:\n  \
     bufgym train --workers 32 --objective fct\n  \
     bufgym train --objective fct=1,loss=0.1 --scenario mine.toml --set load=0.8 --minutes 10\n  \
     bufgym train --low-level abm --set queues_per_port=2\n  \
@@ -38,19 +44,24 @@ pub struct TrainArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = clap::value_parser!(u16).range(1..=4096))]
     workers: Option<u16>,
-    /// Objective: fct, slowdown, loss, throughput, delay, fairness, pfc (in-cast slowdown and paused time), tails (p99 slowdown of in-cast and short flows, and the mean), or weights as in fct=1,loss=0.1 [default: fct]
+    /// Objective: fct, slowdown, loss, throughput, delay, fairness, pfc, tails, or weights as in
+    /// fct=1,loss=0.1 [default: fct]
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<String>,
-    /// The heuristic whose α is learned: dt, edt, tdt, fab, ib, abm, occamy, with +early for early drop too; fab+front (FAB with early drop from the front of queues); sonic, sonic-abm, reverie for lossless packets [default: dt, as in the NDT paper; reverie where packets are lossless; with --actions FAB, with drops from the front or marks where they are set too]
+    /// Heuristic whose α is learned, of those below [default: dt; reverie where packets are lossless;
+    /// with --actions fab]
     #[arg(long, value_name = "POLICY")]
     low_level: Option<LowLevelPolicy>,
-    /// Values that a decision sets on every port: alpha, alpha,early for early drop too, or alpha,ingress where packets are lossless [default: alpha, and with --low-level what that leaves open]
+    /// Values to set on every port: alpha; alpha,early (early drop too); alpha,ingress (lossless)
+    /// [default: alpha; with --low-level all that it has]
     #[arg(long, value_name = "ACTIONS")]
     actions: Option<ActionSet>,
-    /// Learner: sac (soft actor-critic), ppo (proximal policy optimisation), or cma (CMA-ES searches a linear rule, and the network imitates it) [default: sac]
+    /// Learner: sac (soft actor-critic), ppo (proximal policy optimisation) or cma (imitates a linear
+    /// rule that CMA-ES finds) [default: sac]
     #[arg(long, value_name = "ALGORITHM")]
     algorithm: Option<Algorithm>,
-    /// Initial weights of soft actor-critic: random, or rule (the imitation of a rule that is searched first) [default: random; with --scenario mixed rule]
+    /// Initial weights of sac: random, or rule (imitates a rule that is searched first) [default:
+    /// random; with --scenario mixed rule]
     #[arg(long, value_name = "START")]
     start: Option<Start>,
     /// Preset or TOML file, or mixed: sixteen switches at once, of 4 to 96 ports at 1 to 100 Gbit/s [default: ndt-16x1g]
@@ -66,7 +77,8 @@ pub struct TrainArgs {
     /// Wall-clock minutes instead of a number of decisions
     #[arg(long, value_name = "M", allow_negative_numbers = true, value_parser = minutes)]
     minutes: Option<f64>,
-    /// Settings from a file, as a run folder's config.toml; other options take precedence, and what it leaves out keeps the default of the scenario
+    /// Settings from a file, as a run folder's config.toml; options take precedence, the rest keeps
+    /// the scenario's defaults
     #[arg(long, value_name = "FILE.toml")]
     config: Option<PathBuf>,
     /// Run folder [default: the next free one of runs/OBJECTIVE-SCENARIO-SEED]
@@ -75,7 +87,7 @@ pub struct TrainArgs {
     /// Continue the training in this run folder; its budget may be changed
     #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "config", "set"])]
     resume: Option<PathBuf>,
-    /// Where the learner computes: cpu, or wgpu or cuda in a program that was built with that cargo feature. The same seed gives the same result, bit for bit, on cpu only; a training may be resumed on another device
+    /// Where the learner computes: cpu, wgpu or cuda; on cpu only, a seed always gives the same bits
     #[arg(long, value_name = "DEVICE", default_value_t)]
     device: DeviceChoice,
     /// Replace an earlier run in the folder; with --resume: continue also where results are missing

@@ -17,13 +17,15 @@ use crate::cli::output::Output;
 /// Scores over the number of trees, or completion times over the share of flipped predictions
 #[derive(Args)]
 #[command(
-    after_help = "Writes DIR/trees.csv, .json and .svg, or DIR/flips.csv, .json and .svg\n\n\
+    after_help = "Writes DIR/trees.csv, .json and .svg, or DIR/flips.csv, .json and .svg. With --over \
+    flips, --traces are validation traces.\n\n\
     Examples:\n  \
     bufgym credence sweep --over trees --out figure\n  \
     bufgym credence sweep --over flips --model forest --out figure"
 )]
 pub struct SweepArgs {
-    /// Quantity that varies
+    /// Quantity that varies: trees, from 1 to 128 (Fig. 15), or flips, the probability of a flipped
+    /// prediction (Fig. 10)
     #[arg(long, value_name = "WHAT")]
     over: Over,
     #[command(flatten)]
@@ -41,9 +43,7 @@ pub struct SweepArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Over {
-    /// The number of trees, from 1 to 128 (Fig. 15)
     Trees,
-    /// The probability of a flipped prediction; --traces are then validation traces (Fig. 10)
     Flips,
 }
 

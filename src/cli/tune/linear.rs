@@ -44,7 +44,7 @@ pub(super) struct LinearArgs {
     /// Length of the search [default: 25]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     generations: Option<u64>,
-    /// File for the weights [default: checkpoints/linear-SCENARIO.json, named as the files of checkpoints/tuned are;
+    /// File for the weights [default: checkpoints/linear-SCENARIO.json, named as in checkpoints/tuned;
     /// linear:tuned stands for it]
     #[arg(long, value_name = "FILE.json")]
     out: Option<PathBuf>,
