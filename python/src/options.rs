@@ -41,7 +41,7 @@ impl<'py> EnvArguments<'py> {
             },
             tau_s: self.seconds("tau_s")?.unwrap_or(standard.tau_s),
             horizon_s: self.seconds("horizon_s")?,
-            reference_interval_s: standard.reference_interval_s,
+            ..standard
         };
         Ok(MakeOptions {
             traces,

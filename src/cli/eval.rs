@@ -30,8 +30,8 @@ pub mod suite;
     bufgym eval --suite paper --out reports/paper"
 )]
 pub struct EvalArgs {
-    /// Policy to compare; may be repeated; NAME=P gives it a label for tables and figures [default: ndt
-    /// (the shipped weights), dt, edt, st, cs]
+    /// Policy to compare; may be repeated; NAME=P gives it a label [default: ndt (the shipped weights),
+    /// dt, edt, st, cs]
     #[arg(long, value_name = "P")]
     policy: Vec<String>,
     #[command(flatten)]

@@ -36,8 +36,8 @@ pub struct ExplainArgs {
     /// Checkpoint folder with actor.safetensors and manifest.json [default: the shipped weights]
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
-    /// Network to explain, as in onnx:FILE; with lossless packets any policy, and may be repeated
-    /// [default there: dt, sonic-abm, reverie]
+    /// Network to explain, as in onnx:FILE; with lossless packets any policies [default there: dt,
+    /// sonic-abm, reverie]
     #[arg(long, value_name = "P", conflicts_with = "checkpoint")]
     policy: Vec<String>,
     #[command(flatten)]

@@ -39,6 +39,13 @@ fn describe(page: &mut String, parent: &str, command: &Command) {
         page.push('\n');
         table(page, own());
     }
+    let more = command.get_after_help().map(ToString::to_string);
+    let more = more
+        .as_deref()
+        .and_then(|more| more.split("Examples:").next());
+    if let Some(notes) = more.map(str::trim).filter(|notes| !notes.is_empty()) {
+        let _ = write!(page, "\n{}\n", notes.replace("\n  ", "\n- "));
+    }
     for below in command.get_subcommands() {
         describe(page, &name, below);
     }

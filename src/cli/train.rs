@@ -31,8 +31,9 @@ use super::tune::if_tuned;
     mean.\n\nHeuristics of --low-level: dt, edt, tdt, fab, ib, abm and occamy, with +early for early drop too; \
     fab+front (FAB with early drop from the front of queues); sonic, sonic-abm and reverie for lossless packets. The \
     default is dt, as in the NDT paper; reverie where packets are lossless; with --actions FAB, with drops from the \
-    front or marks where they are set too.\n\nDevices: wgpu and cuda need a program that was built with that cargo \
-    feature. A training may be resumed on another device.\n\nExamples:\n  \
+    front or marks where they are set too.\n\nActions: early is early drop; ingress is for lossless packets.\n\n\
+    With --algorithm cma, CMA-ES searches a linear rule, and the network imitates it.\n\nDevices: wgpu and cuda need \
+    a program that was built with that cargo feature. A training may be resumed on another device.\n\nExamples:\n  \
     bufgym train --workers 32 --objective fct\n  \
     bufgym train --objective fct=1,loss=0.1 --scenario mine.toml --set load=0.8 --minutes 10\n  \
     bufgym train --low-level abm --set queues_per_port=2\n  \
@@ -48,16 +49,16 @@ pub struct TrainArgs {
     /// fct=1,loss=0.1 [default: fct]
     #[arg(long, value_name = "OBJECTIVE")]
     objective: Option<String>,
-    /// Heuristic whose α is learned, of those below [default: dt; reverie where packets are lossless;
+    /// Heuristic whose α is learned (listed below) [default: dt; reverie where packets are lossless;
     /// with --actions fab]
     #[arg(long, value_name = "POLICY")]
     low_level: Option<LowLevelPolicy>,
-    /// Values to set on every port: alpha; alpha,early (early drop too); alpha,ingress (lossless)
-    /// [default: alpha; with --low-level all that it has]
+    /// Values to set on every port: alpha, alpha,early or alpha,ingress [default: alpha; with
+    /// --low-level what that leaves open]
     #[arg(long, value_name = "ACTIONS")]
     actions: Option<ActionSet>,
-    /// Learner: sac (soft actor-critic), ppo (proximal policy optimisation) or cma (imitates a linear
-    /// rule that CMA-ES finds) [default: sac]
+    /// Learner: sac (soft actor-critic), ppo (proximal policy optimisation) or cma (CMA-ES, then
+    /// imitation) [default: sac]
     #[arg(long, value_name = "ALGORITHM")]
     algorithm: Option<Algorithm>,
     /// Initial weights of sac: random, or rule (imitates a rule that is searched first) [default:

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use bufgym_agents::Examples;
+use bufgym_env::control::FlowTimes;
 use bufgym_env::gym::EnvError;
 use bufgym_eval::evaluate::{EvalConfig, EvalError, NumberedTrace, evaluate_on};
 use bufgym_eval::{Evaluation, evaluate_traces};
@@ -165,8 +166,12 @@ impl Backend {
         if let Some(cluster) = &self.hosts {
             return Ok(Box::new(RemoteWorkers::new(config, cluster, stored)?));
         }
+        let flow_times = FlowTimes::default();
         let indices = (0..config.rollout.workers).into_par_iter();
-        let new = indices.map(|index| Worker::new(config, index, stored.map(|all| &all[index])));
+        let new = indices.map(|index| {
+            let stored = stored.map(|all| &all[index]);
+            Worker::new(config, index, &flow_times, stored)
+        });
         let workers = self.install(|| new.collect::<Result<Vec<Worker>, EnvError>>())?;
         Ok(Box::new(workers))
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bufgym_agents::{Frame, Pair, Transition};
-use bufgym_env::control::{ControlOptions, action_level};
+use bufgym_env::control::{ControlOptions, FlowTimes, action_level};
 use bufgym_env::gym::{
     BufferEnvOptions, EnvError, EnvSnapshot, EpisodeStats, Info, MultiAgentEnv, NetworkEnv,
     ResetOptions, TraceSequence, Turn,
@@ -143,10 +143,11 @@ fn environment(options: BufferEnvOptions) -> Result<Box<dyn MultiAgentEnv>, EnvE
 
 impl Worker {
     /// Creates worker `index` in its first episode, or in a stored state: the environment replays its episode up to the
-    /// stored decision.
+    /// stored decision. All workers of a process share `flow_times`.
     pub(crate) fn new(
         config: &TrainConfig,
         index: usize,
+        flow_times: &FlowTimes,
         stored: Option<&WorkerState>,
     ) -> Result<Self, EnvError> {
         let all = TraceSequence {
@@ -164,6 +165,7 @@ impl Worker {
                 tau_s: config.rollout.tau_s,
                 baseline: config.rollout.baseline,
                 horizon_s: Some(config.rollout.horizon_s).filter(|&horizon| horizon > 0.0),
+                flow_times: flow_times.clone(),
                 ..ControlOptions::default()
             },
         })?;

@@ -24,8 +24,7 @@ use crate::cli::output::Output;
     bufgym credence sweep --over flips --model forest --out figure"
 )]
 pub struct SweepArgs {
-    /// Quantity that varies: trees, from 1 to 128 (Fig. 15), or flips, the probability of a flipped
-    /// prediction (Fig. 10)
+    /// Number of trees (Fig. 15), or share of flipped predictions (Fig. 10)
     #[arg(long, value_name = "WHAT")]
     over: Over,
     #[command(flatten)]

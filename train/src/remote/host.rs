@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
+use bufgym_env::control::FlowTimes;
 use bufgym_env::gym::EnvError;
 use bufgym_eval::batch::{Batch, BatchError, Measurements};
 use bufgym_eval::evaluate::is_unfit;
@@ -40,6 +41,7 @@ struct Players {
     config: TrainConfig,
     /// Workers by index, each with its number of finished rounds.
     held: BTreeMap<usize, (u64, Worker)>,
+    flow_times: FlowTimes,
 }
 
 /// Traces of a setting; the oldest are removed first.
@@ -118,13 +120,17 @@ impl Host {
         let workers = play.workers.into_iter();
         let ready = workers.map(|(index, origin)| players.take(index, play.round, origin));
         let ready = ready.collect::<Result<Vec<(usize, Option<Worker>, Origin)>, Answer>>()?;
-        let config = &players.config;
+        let (config, flow_times) = (&players.config, &players.flow_times);
         let played = self.pool.install(|| {
             let played = ready.into_par_iter().map(|(index, held, origin)| {
                 let mut worker = match (held, &origin) {
                     (Some(worker), _) => worker,
-                    (None, Origin::Stored(state)) => Worker::new(config, index, Some(state))?,
-                    (None, Origin::New | Origin::Held) => Worker::new(config, index, None)?,
+                    (None, Origin::Stored(state)) => {
+                        Worker::new(config, index, flow_times, Some(state))?
+                    }
+                    (None, Origin::New | Origin::Held) => {
+                        Worker::new(config, index, flow_times, None)?
+                    }
                 };
                 if play.decisions > 0 {
                     worker.collect(play.decisions, actor.as_ref())?;
@@ -216,6 +222,7 @@ impl Players {
                 text: text.to_owned(),
                 config: config.map_err(|error| Answer::Refused(error.to_string()))?,
                 held: BTreeMap::new(),
+                flow_times: FlowTimes::default(),
             });
         }
         let none = || Answer::Refused("there are no settings".to_owned());
