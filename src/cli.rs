@@ -108,6 +108,13 @@ impl Common {
         self.seed.unwrap_or(1)
     }
 
+    /// Says where the files are, unless the result is for programs.
+    fn note_written(&self, output: &output::Output) {
+        if !self.json {
+            self.note(format!("written to {}", output.path().display()));
+        }
+    }
+
     /// Prints the result of a command: `value` as one JSON line with `--json`, otherwise `text`, in which
     /// names and contents of files cannot control a terminal.
     fn print(&self, value: &serde_json::Value, text: &str) -> CliResult {

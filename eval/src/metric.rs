@@ -290,11 +290,7 @@ pub fn compare(
     }
 }
 
-const EVEN: Estimate = Estimate {
-    centre: 1.0,
-    low: 1.0,
-    high: 1.0,
-};
+const EVEN: Estimate = Estimate::exact(1.0);
 
 /// Returns the ratio on one trace, below 1 if the policy is better. Returns 1 if both values are equal, even
 /// if both are zero, and if no flow answers a query.
@@ -338,11 +334,7 @@ fn ratio_of_means(
             + stats::mean(over)
                 .filter(|m| m.is_finite())
                 .unwrap_or(FAILED);
-        Estimate {
-            centre: mean,
-            low: mean,
-            high: mean,
-        }
+        Estimate::exact(mean)
     })
 }
 

@@ -67,6 +67,15 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// Returns a value that is known exactly.
+    pub const fn exact(value: f64) -> Estimate {
+        Estimate {
+            centre: value,
+            low: value,
+            high: value,
+        }
+    }
+
     /// Returns true if the whole interval is below 1: significantly better than the baseline.
     pub fn is_below_one(&self) -> bool {
         self.high < 1.0

@@ -73,11 +73,7 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     let (entrants, note) = entrants(&args.policy, &scenario)?;
     let policies = entrants.len() as u64 + 2;
     check_memory(&scenario, args.traces, policies * RESULT_BYTES)?;
-    let output = args
-        .out
-        .as_deref()
-        .map(|path| Output::folder(path, args.force, &FILES))
-        .transpose()?;
+    let output = Output::folder_if(args.out.as_deref(), args.force, &FILES)?;
     let config = EvalConfig {
         traces: args.traces,
         ..EvalConfig::new(scenario, entrants, common.seed())

@@ -77,11 +77,7 @@ const FILES: [&str; 3] = ["headroom.md", "headroom.json", "per_trace.csv"];
 pub fn run(args: HeadroomArgs, common: &Common) -> CliResult {
     let config = config(&args, common)?;
     check_memory(&config)?;
-    let output = args
-        .out
-        .as_deref()
-        .map(|path| Output::folder(path, args.force, &FILES))
-        .transpose()?;
+    let output = Output::folder_if(args.out.as_deref(), args.force, &FILES)?;
     let bar = progress_bar(common);
     let measured = headroom::measure(&config, &|progress| show(&bar, progress));
     bar.finish_and_clear();

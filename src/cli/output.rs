@@ -5,11 +5,12 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use bufgym::eval::suite::ResultCache;
 use bufgym::util::files::{self, Staging, ground, parent};
 use bufgym::util::input::visible;
 
-use super::error::{CliError, CliResult};
+use super::error::{CliError, CliResult, ResultExt as _};
 
 /// A file or folder that a command will write, checked before the work starts.
 pub struct Output {
@@ -69,6 +70,19 @@ impl Output {
             files,
             own: Vec::new(),
         })
+    }
+
+    /// Checks a folder with [`Output::folder`], if there is to be one.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Output::folder`].
+    pub fn folder_if(
+        path: Option<&Path>,
+        force: bool,
+        files: &'static [&'static str],
+    ) -> CliResult<Option<Output>> {
+        path.map(|path| Output::folder(path, force, files))
+            .transpose()
     }
 
     /// Checks a file for output. It may be absent or empty, or with `force` have any content. A link to a
@@ -292,6 +306,17 @@ impl Output {
     }
 }
 
+/// Removes finished parts after the work has ended.
+///
+/// # Errors
+/// Failure: they cannot be removed.
+pub fn discard(parts: &ResultCache) -> CliResult {
+    let removed = parts.remove();
+    removed
+        .with_context(|| parts.folder().display().to_string())
+        .or_failure()
+}
+
 /// Returns the path without `.` and `/` at its end. If it has no name, like `..`, returns it with the name of
 /// the folder.
 fn named(path: &Path, what: &str) -> CliResult<PathBuf> {
@@ -433,7 +458,6 @@ pub fn file_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::error::ResultExt as _;
 
     fn entries(folder: &Path) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(folder)

@@ -85,11 +85,7 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
     let policy = policy::parse(&args.policy, &scenario)?;
     let choice = &args.choice;
     let trace = choice.read_or_generate(&args.file, &scenario, common.seed())?;
-    let mut output = args
-        .out
-        .as_deref()
-        .map(|path| Output::folder(path, args.force, &FILES))
-        .transpose()?;
+    let mut output = Output::folder_if(args.out.as_deref(), args.force, &FILES)?;
 
     let record = args
         .record_control
@@ -137,9 +133,7 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
             }
             Ok(())
         })?;
-        if !common.json {
-            common.note(format!("written to {}", output.path().display()));
-        }
+        common.note_written(output);
     }
     if let Some(warning) = scenario.lossless_warning() {
         common.note(format!("warning: {warning}"));

@@ -330,11 +330,7 @@ fn parameters(count: usize, report: &mut Report) {
             "The network has 47,650 parameters.",
             Target::Value(47_650.0),
         )
-        .measured(Some(Estimate {
-            centre: value,
-            low: value,
-            high: value,
-        })),
+        .measured(Some(Estimate::exact(value))),
     );
 }
 

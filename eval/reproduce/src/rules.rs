@@ -133,7 +133,7 @@ pub(crate) fn grows_less(
     let both = growth(series).zip(growth(other));
     Claim::order(panel, series, metric.name(), statement, "grows less")
         .at("growth over the axis")
-        .measured(growth(series).map(exactly))
+        .measured(growth(series).map(Estimate::exact))
         .ranked(both.map(|(own, other)| own < other))
         .remarked(growth(other).map_or_else(String::new, |grown| {
             format!("{other}’s grows by {}.", format::significant(grown))
@@ -161,7 +161,7 @@ pub(crate) fn alike(
     let name = format!("{series} vs {other}");
     Claim::order(panel, &name, metric.name(), statement, "within 10 %")
         .at("largest over the points")
-        .measured(farthest.map(exactly))
+        .measured(farthest.map(Estimate::exact))
         .ranked(farthest.map(|farthest| farthest <= 100.0 * ALIKE))
         .not_run(refusal(swept, &[other, third, series]).filter(|_| farthest.is_none()))
 }
@@ -195,7 +195,7 @@ pub(crate) fn similar(
         "within 10 %",
     )
     .at("mean over the points")
-    .measured(apart.map(exactly))
+    .measured(apart.map(Estimate::exact))
     .ranked(apart.map(|apart| apart <= 100.0 * ALIKE))
     .remarked(format!("Of the {}.", metric.name()))
     .not_run(refusal(swept, series).filter(|_| apart.is_none()))
@@ -214,7 +214,7 @@ pub(crate) fn at_most(
     let words = "at most the limit";
     Claim::order(panel, &series.join(", "), metric.name(), statement, words)
         .at("largest over policies and points")
-        .measured(most.map(exactly))
+        .measured(most.map(Estimate::exact))
         .ranked(most.map(|most| most <= limit))
         .not_run(refusal(swept, series).filter(|_| most.is_none()))
 }
@@ -222,14 +222,6 @@ pub(crate) fn at_most(
 /// Returns the reason why one of these series was not run.
 fn refusal(swept: &SweepResults, series: &[&str]) -> Option<String> {
     series.iter().find_map(|series| swept.refusal(series))
-}
-
-fn exactly(value: f64) -> Estimate {
-    Estimate {
-        centre: value,
-        low: value,
-        high: value,
-    }
 }
 
 /// Claims that a series has the same results at every point, seed by seed.

@@ -116,14 +116,6 @@ mod tests {
     use crate::claim::Target;
     use bufgym_eval::stats::Estimate;
 
-    fn exactly(mean: f64) -> Estimate {
-        Estimate {
-            centre: mean,
-            low: mean,
-            high: mean,
-        }
-    }
-
     const NAMED: [Variant; 2] = [
         Variant {
             name: "one",
@@ -137,7 +129,7 @@ mod tests {
 
     fn claim(series: &str, ours: f64) -> Claim {
         Claim::number(("1", ""), series, "m", "s", Target::Value(10.0))
-            .measured(Some(exactly(ours)))
+            .measured(Some(Estimate::exact(ours)))
     }
 
     #[test]

@@ -179,13 +179,8 @@ mod tests {
         interval(mean, mean, mean)
     }
 
-    fn interval(mean: f64, low: f64, high: f64) -> Ours {
-        Estimate {
-            centre: mean,
-            low,
-            high,
-        }
-        .into()
+    fn interval(centre: f64, low: f64, high: f64) -> Ours {
+        Estimate { centre, low, high }.into()
     }
 
     fn judge(paper: &Target, ours: f64, order: Option<bool>) -> Grade {

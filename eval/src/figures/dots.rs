@@ -145,13 +145,9 @@ fn draw_rows(canvas: &Canvas, area: &Canvas, rows: &[Row]) -> Drawn {
         let written = written.pos(Pos::new(HPos::Right, VPos::Center));
         let name = Text::new(name.as_str(), beside(from, -10), written.clone());
         canvas.draw(&name).map_err(text)?;
-        let Estimate {
-            centre: mean,
-            low,
-            high,
-        } = row.ratio;
-        if mean > to {
-            let value = format!("{} →", format::ratio(Some(mean)));
+        let Estimate { centre, low, high } = row.ratio;
+        if centre > to {
+            let value = format!("{} →", format::ratio(Some(centre)));
             let value = Text::new(value, beside(to, 0), written);
             canvas.draw(&value).map_err(text)?;
             continue;
@@ -160,7 +156,7 @@ fn draw_rows(canvas: &Canvas, area: &Canvas, rows: &[Row]) -> Drawn {
         let whisker = PathElement::new(whisker, colour.stroke_width(2));
         chart.draw_series([whisker]).map_err(text)?;
         let radius = if role == Role::Learned { 5 } else { 3 };
-        let dot = Circle::new((mean, y), radius, colour.filled());
+        let dot = Circle::new((centre, y), radius, colour.filled());
         chart.draw_series([dot]).map_err(text)?;
     }
     Ok(())

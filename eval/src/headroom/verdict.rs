@@ -105,12 +105,8 @@ mod tests {
     use super::*;
 
     fn rows(gains: [(RowKind, f64, f64, f64); 4]) -> Vec<Row> {
-        let row = |(row, low, mean, high)| {
-            let interval = Some(Estimate {
-                centre: mean,
-                low,
-                high,
-            });
+        let row = |(row, low, centre, high)| {
+            let interval = Some(Estimate { centre, low, high });
             Row {
                 row,
                 ratio_to_dt: interval,

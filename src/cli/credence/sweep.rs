@@ -49,9 +49,7 @@ enum Over {
 /// Runs the command.
 pub(super) fn run(args: &SweepArgs, common: &Common) -> CliResult {
     let scenario = args.learning.scenario.resolve()?;
-    let output = args.out.as_deref();
-    let output = output.map(|path| Output::folder(path, args.force, &[]));
-    let output = output.transpose()?;
+    let output = Output::folder_if(args.out.as_deref(), args.force, &[])?;
     let (points, figure) = match args.over {
         Over::Trees => trees(args, &scenario, common)?,
         Over::Flips => flips(args, &scenario, common)?,
@@ -79,9 +77,7 @@ pub(in crate::cli) fn write_sweep(
         return Ok(());
     };
     output.write_folder(|folder| figure.write_into(folder, json).or_failure())?;
-    if !common.json {
-        common.note(format!("written to {}", output.path().display()));
-    }
+    common.note_written(output);
     Ok(())
 }
 

@@ -64,9 +64,7 @@ pub(super) fn run(args: &ForestArgs, common: &Common) -> CliResult {
         fs::write(folder.join(MODEL_FILE), model.encode()).or_failure()?;
         fs::write(folder.join(REPORT), format!("{value:#}\n")).or_failure()
     })?;
-    if !common.json {
-        common.note(format!("written to {}", output.path().display()));
-    }
+    common.note_written(&output);
     common.print(&value, &describe(&model, &data, &scores))
 }
 
@@ -107,9 +105,7 @@ fn network(
         }
         fs::write(folder.join(REPORT), format!("{value:#}\n")).or_failure()
     })?;
-    if !common.json {
-        common.note(format!("written to {}", output.path().display()));
-    }
+    common.note_written(output);
     common.print(&value, text.trim_end())
 }
 

@@ -3,7 +3,6 @@
 
 use std::time::Instant;
 
-use anyhow::Context as _;
 use bufgym::eval::Entrant;
 use bufgym::eval::suite::{self, FILES, MAIN, SuiteConfig, SuiteError};
 use bufgym::sim::scenario::Scenario;
@@ -13,7 +12,7 @@ use serde_json::json;
 use super::{EvalArgs, classify, progress_bar};
 use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
-use crate::cli::output::{Output, shown};
+use crate::cli::output::{Output, discard, shown};
 use crate::cli::{policy, tune};
 
 /// The commit from which this program is built.
@@ -52,10 +51,7 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
 
     let page = suite::render(&suite, &command(args, common));
     output.write_folder(|folder| suite::write_into(&suite, &page, folder).or_failure())?;
-    parts
-        .remove()
-        .with_context(|| parts.folder().display().to_string())
-        .or_failure()?;
+    discard(&parts)?;
     let text = format!("{page}\nreport: {}", shown(output.path()));
     common.print(&json!(suite), text.trim_end())
 }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
 use bufgym::reproduce::fabric::{FabricConfig, Paper};
 use bufgym::reproduce::grid::{Forests, Learned};
 use bufgym::reproduce::{Scale, Work};
@@ -13,7 +12,7 @@ use super::{FILES, FiguresArgs, classify, machines, on_progress, refuse_given, w
 use crate::cli::Common;
 use crate::cli::error::{CliResult, ResultExt as _};
 use crate::cli::eval;
-use crate::cli::output::Output;
+use crate::cli::output::{Output, discard};
 use crate::cli::policy;
 
 /// Runs the command for a paper.
@@ -36,10 +35,7 @@ pub fn run(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult {
     let report = paper.make(&config, Some(&parts), &work).map_err(classify)?;
     bar.finish_and_clear();
     write(report, &output, common)?;
-    parts
-        .remove()
-        .with_context(|| parts.folder().display().to_string())
-        .or_failure()
+    discard(&parts)
 }
 
 fn config(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult<FabricConfig> {

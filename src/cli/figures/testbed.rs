@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use anyhow::Context as _;
 use bufgym::reproduce::grid::Learned;
 use bufgym::reproduce::ndt::{MeasuredConfig, MeasuredPlan, NdtFigure, Order, Played, SWEPT};
 use bufgym::testbed::Run;
@@ -11,10 +10,10 @@ use serde_json::json;
 
 use super::{FILES, FiguresArgs, classify, config, refuse_given, weights, write_with};
 use crate::cli::Common;
-use crate::cli::error::{CliError, CliResult, ResultExt as _};
+use crate::cli::error::{CliError, CliResult};
 use crate::cli::eval;
 use crate::cli::interrupt::stop_at_signal;
-use crate::cli::output::Output;
+use crate::cli::output::{Output, discard};
 use crate::cli::policy;
 use crate::cli::testbed::{self, Playing};
 
@@ -70,10 +69,7 @@ pub fn run(args: &FiguresArgs, common: &Common) -> CliResult {
         "simulated_propagation_ns": made.simulated_propagation_ns,
     });
     write_with(made.report, more, &output, common)?;
-    parts
-        .remove()
-        .with_context(|| parts.folder().display().to_string())
-        .or_failure()
+    discard(&parts)
 }
 
 fn plan(args: &FiguresArgs, common: &Common) -> CliResult<MeasuredPlan> {

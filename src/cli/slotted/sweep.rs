@@ -48,11 +48,7 @@ pub(super) fn run(args: &SlottedArgs, common: &Common) -> CliResult {
     }
     let switch = args.switch(args.ports.unwrap_or(PORTS), args.buffer.unwrap_or(BUFFER))?;
     let arrivals = args.load(&switch, Some(Generator::PoissonBursts), ROUNDS, common)?;
-    let output = args
-        .out
-        .as_deref()
-        .map(|path| Output::folder(path, args.force, &FILES))
-        .transpose()?;
+    let output = Output::folder_if(args.out.as_deref(), args.force, &FILES)?;
     let result = over_flips(&switch, &arrivals, common.seed()).or_bad_input()?;
     let figure = sweeps::fig14(&switch, &result).or_failure()?;
     let mut value = serde_json::to_value(&result).or_failure()?;

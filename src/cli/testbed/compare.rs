@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use bufgym::eval::Entrant;
 use bufgym::eval::testbed::{self, ComparisonConfig, ComparisonError, FILES, TestbedRun, Times};
 use bufgym::sim::scenario::Scenario;
@@ -11,7 +10,7 @@ use clap::Args;
 
 use super::super::error::{CliError, CliResult, ResultExt as _};
 use super::super::interrupt::stop_at_signal;
-use super::super::output::Output;
+use super::super::output::{Output, discard};
 use super::super::scenario::check_memory;
 use super::super::{Common, eval, policy};
 use super::{Chosen, Order, Playing, machine, truth};
@@ -62,11 +61,7 @@ pub fn run(args: &CompareArgs, common: &Common) -> CliResult {
     let entrants = entrants(args, &scenario)?;
     let plays = entrants.len() as u64 * args.repeats;
     check_memory(&scenario, args.traces, plays * RESULT_BYTES)?;
-    let output = args
-        .out
-        .as_deref()
-        .map(|path| Output::folder(path, args.force, &FILES))
-        .transpose()?;
+    let output = Output::folder_if(args.out.as_deref(), args.force, &FILES)?;
     let parts = output.as_ref().map(Output::parts).transpose()?;
     let stop = stop_at_signal(match parts {
         Some(_) => {
@@ -108,16 +103,9 @@ pub fn run(args: &CompareArgs, common: &Common) -> CliResult {
     bar.finish_and_clear();
     if let Some(output) = &output {
         output.write_folder(|folder| comparison.write_into(folder).or_failure())?;
-        if !common.json {
-            common.note(format!("written to {}", output.path().display()));
-        }
+        common.note_written(output);
     }
-    if let Some(parts) = &parts {
-        let removed = parts.remove();
-        removed
-            .with_context(|| parts.folder().display().to_string())
-            .or_failure()?;
-    }
+    parts.as_ref().map_or(Ok(()), discard)?;
     common.print(&comparison.json, comparison.text.trim_end())
 }
 

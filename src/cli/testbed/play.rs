@@ -61,11 +61,7 @@ pub fn run(args: &PlayArgs, common: &Common) -> CliResult {
     let policies = policy::parse_all(&args.policy, &scenario)?;
     let choice = &args.choice;
     let trace = choice.read_or_generate(&args.file, &scenario, common.seed())?;
-    let mut output = args
-        .out
-        .as_deref()
-        .map(|path| Output::folder(path, args.force, &sim::FILES))
-        .transpose()?;
+    let mut output = Output::folder_if(args.out.as_deref(), args.force, &sim::FILES)?;
     let capture = capture_file(args, policies.len())?;
     if let (Some(output), Some(capture)) = (&mut output, &capture) {
         output.admit(capture)?;
@@ -83,9 +79,7 @@ pub fn run(args: &PlayArgs, common: &Common) -> CliResult {
                 played = play(Some(folder))?;
                 Ok(())
             })?;
-            if !common.json {
-                common.note(format!("written to {}", output.path().display()));
-            }
+            common.note_written(output);
             played
         }
     };

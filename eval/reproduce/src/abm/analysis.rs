@@ -121,11 +121,7 @@ fn tends_to_zero(series: &str, of: usize, statement: &'static str) -> Claim {
         kind: Kind::Order,
         ..claim
     }
-    .measured(Some(Estimate {
-        centre: last,
-        low: last,
-        high: last,
-    }))
+    .measured(Some(Estimate::exact(last)))
     .ranked(falls.map(|falls| falls && last < 0.2 * first))
     .remarked("Follows from Eq. 6; the number of queues is ours.")
 }

@@ -228,7 +228,7 @@ fn order(letter: &'static str, scheme: Scheme, states: &[(String, Congestion)]) 
         .last()
         .map(|(_, state)| tolerance(scheme, *state, 2.0).arrived);
     Claim::order(("5", letter), series, metric, statement, words)
-        .measured(last.map(exactly))
+        .measured(last.map(Estimate::exact))
         .ranked(Some(right))
 }
 
@@ -242,15 +242,7 @@ fn same_as_packets(letter: &'static str, farthest: f64) -> Claim {
         Target::AtMost(PACKETS),
     )
     .of_kind(Kind::Derived)
-    .measured(Some(exactly(farthest)))
-}
-
-fn exactly(value: f64) -> Estimate {
-    Estimate {
-        centre: value,
-        low: value,
-        high: value,
-    }
+    .measured(Some(Estimate::exact(farthest)))
 }
 
 #[cfg(test)]

@@ -175,7 +175,7 @@ fn claims(settings: &[Setting]) -> Vec<Claim> {
             Target::AtMost(0.0),
         )
         .at("p = 0")
-        .measured(Some(exactly(farthest)))
+        .measured(Some(Estimate::exact(farthest)))
         .remarked("In all settings."),
         claim(
             "Credence",
@@ -184,7 +184,10 @@ fn claims(settings: &[Setting]) -> Vec<Claim> {
             Target::Value(AT_THE_END),
         )
         .at("p = 1")
-        .measured(best.and_then(Setting::ends).map(|(_, last)| exactly(last)))
+        .measured(
+            best.and_then(Setting::ends)
+                .map(|(_, last)| Estimate::exact(last)),
+        )
         .remarked(remark.clone()),
         claim(
             "Credence",
@@ -192,17 +195,9 @@ fn claims(settings: &[Setting]) -> Vec<Claim> {
             "Credence is better than DT even at 0.7.",
             Target::AtLeast(BETTER_UP_TO),
         )
-        .measured(best.map(|best| exactly(best.crossing())))
+        .measured(best.map(|best| Estimate::exact(best.crossing())))
         .remarked(remark),
     ]
-}
-
-fn exactly(value: f64) -> Estimate {
-    Estimate {
-        centre: value,
-        low: value,
-        high: value,
-    }
 }
 
 fn table(settings: &[Setting]) -> Table {

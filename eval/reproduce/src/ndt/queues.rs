@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::NdtFigure;
 use super::experiment::{Experiment, Policies, Runs};
-use super::setting::{Context, Extent, exactly, is_lowest, listed, percent, stroke};
+use super::setting::{Context, Extent, is_lowest, listed, percent, stroke};
 use super::variants::{NS3, Variant};
 use crate::claim::{Claim, Kind, Target};
 use crate::report::{Panel, Report, Table, cell};
@@ -302,7 +302,7 @@ impl Results {
                 "NDT relaxes the threshold at a burst, then lowers α and drains the heavy port.",
                 "after < before",
             )
-            .measured(after.map(exactly))
+            .measured(after.map(Estimate::exact))
             .ranked(ascending(&[after, before]))
             .remarked(remark.clone()),
             Claim::order(
@@ -312,7 +312,7 @@ impl Results {
                 "NDT puts almost no constraint on light ports.",
                 "heavier < lighter",
             )
-            .measured(light.map(exactly))
+            .measured(light.map(Estimate::exact))
             .ranked(ascending(&[after, light]))
             .remarked(remark),
         ]

@@ -190,15 +190,6 @@ pub fn percent(share: Estimate) -> Estimate {
     }
 }
 
-/// Returns a value without an interval.
-pub fn exactly(value: f64) -> Estimate {
-    Estimate {
-        centre: value,
-        low: value,
-        high: value,
-    }
-}
-
 /// Returns the stroke of a policy in every figure.
 pub(crate) fn stroke(entrant: &Entrant) -> Stroke {
     style::stroke(entrant.name(), entrant.role(), 0)

@@ -13,7 +13,7 @@ use bufgym_util::rng::Split;
 
 use super::NdtFigure;
 use super::experiment::{Experiment, Policies};
-use super::setting::{Context, Extent, exactly, is_lowest, listed, stroke};
+use super::setting::{Context, Extent, is_lowest, listed, stroke};
 use super::variants::{LONG_RTO, NS3, SHORT_RTO, Variant};
 use crate::claim::{Claim, Target};
 use crate::report::{Panel, Report, Table};
@@ -267,7 +267,7 @@ impl Results {
                 "NDT’s mean FCT is up to about 28 % lower than DT’s.",
                 Target::Reduction(28.0),
             )
-            .measured(improvement(best(&own)).map(exactly))
+            .measured(improvement(best(&own)).map(Estimate::exact))
             .ranked(ascending(&[best(&own), best(&edt)]))
             .remarked("The largest of all traces grows with their number."),
             Claim::order(

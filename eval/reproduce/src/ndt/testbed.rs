@@ -15,9 +15,7 @@ use bufgym_sim::scenario::{Scenario, ScenarioError};
 
 use super::NdtFigure;
 use super::experiment::Policies;
-use super::setting::{
-    Context, Extent, LOADS, exactly, is_lowest, listed, reduction, simulations, stroke,
-};
+use super::setting::{Context, Extent, LOADS, is_lowest, listed, reduction, simulations, stroke};
 use super::variants::{self, LINUX, SHORT_RTO, Variant};
 use crate::claim::{Claim, Target};
 use crate::report::{Panel, Report, Rows};
@@ -224,7 +222,7 @@ impl Results {
             statement,
             words,
         )
-        .measured(self.mean_ratio(context, ndt).map(exactly))
+        .measured(self.mean_ratio(context, ndt).map(Estimate::exact))
         .ranked(is_lowest(ndt, &means))
         .remarked(format!(
             "Found: {}; ndt is the lowest at {} of {} loads. The loads are ours.",
@@ -271,7 +269,7 @@ impl Results {
                 "The improvement is largest when the load is low.",
                 "ndt lower at loads below 50 %",
             )
-            .measured(half(true).map(exactly))
+            .measured(half(true).map(Estimate::exact))
             .ranked(ascending(&[half(true), half(false)]))
             .remarked(format!(
                 "Above 50 % load the ratio is {}; the largest improvement is at {x}.",

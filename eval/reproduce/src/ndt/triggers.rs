@@ -9,7 +9,7 @@ use bufgym_eval::figures::plot::{Curve, Plot, distribution, extent_x, logarithmi
 use bufgym_eval::figures::style::{self, Stroke};
 use bufgym_eval::figures::{Figure, FigureError};
 use bufgym_eval::format;
-use bufgym_eval::stats;
+use bufgym_eval::stats::{self, Estimate};
 use bufgym_sim::network::SimError;
 use bufgym_sim::scenario::Scenario;
 use bufgym_util::rng;
@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::NdtFigure;
-use super::setting::{Context, Extent, exactly};
+use super::setting::{Context, Extent};
 use super::variants::{self, LINUX, Variant};
 use crate::claim::{Claim, Target};
 use crate::report::{Panel, Report, Table, addition, cell};
@@ -262,7 +262,7 @@ impl Results {
                 "At 100 Gbps NDT’s intervals are micro- to milliseconds (0.001 to 10 ms, as we read it).",
                 Target::Between(0.001, 10.0),
             )
-            .measured(fast.percentile(0.5).map(exactly))
+            .measured(fast.percentile(0.5).map(Estimate::exact))
             .remarked(rate),
         );
         claims.push(
@@ -274,7 +274,7 @@ impl Results {
                  µs, as we read it).",
                 Target::AtMost(0.001),
             )
-            .measured(fast_packets.percentile(0.5).map(exactly))
+            .measured(fast_packets.percentile(0.5).map(Estimate::exact))
             .remarked(rate),
         );
         claims
@@ -288,7 +288,7 @@ impl Results {
             "The average inference delay is less than 0.4 ms on the CPU of the emulated switch.",
             Target::AtMost(PAPER_INFERENCE_MS),
         )
-        .measured(Some(exactly(self.inference_ms())))
+        .measured(Some(Estimate::exact(self.inference_ms())))
         .remarked(format!(
             "Measured in this run, on this machine; the network is plain Rust on one thread, median {} \
              µs, 99th percentile {} µs.",
@@ -316,7 +316,7 @@ impl Results {
             "Inference takes longer than the intervals of the per-packet trigger.",
             "per packet < inference",
         )
-        .measured(per_packet.percentile(0.95).map(exactly))
+        .measured(per_packet.percentile(0.95).map(Estimate::exact))
         .ranked(shorter(per_packet, limit))
         .remarked(format!(
             "{} Shorter than inference on this machine ({} ms): {} %.",
@@ -334,7 +334,7 @@ impl Results {
                  100 ms, as we read it).",
                 Target::Between(2.0, 100.0),
             )
-            .measured(cumulative.percentile(0.5).map(exactly))
+            .measured(cumulative.percentile(0.5).map(Estimate::exact))
             .remarked(words(cumulative)),
             Claim::number(
                 panel,
@@ -343,7 +343,7 @@ impl Results {
                 "In all cases the inference time is shorter than the trigger interval of NDT.",
                 Target::AtMost(0.0),
             )
-            .measured(cumulative.below(limit).map(exactly))
+            .measured(cumulative.below(limit).map(Estimate::exact))
             .remarked(words(cumulative)),
             Claim {
                 reason: closes.then(|| {

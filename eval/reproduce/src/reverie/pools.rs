@@ -127,7 +127,7 @@ impl PoolSizes {
         )
         .of_kind(Kind::Derived)
         .at(self.label())
-        .measured(Some(exactly(ours)))
+        .measured(Some(Estimate::exact(ours)))
     }
 }
 
@@ -202,7 +202,7 @@ pub fn ratio(_: &FabricConfig) -> Result<Vec<(Panel, Vec<Claim>)>, PapersError> 
         )
         .of_kind(Kind::Derived)
         .at("many queues")
-        .measured(Some(exactly(PAPER.limit()))),
+        .measured(Some(Estimate::exact(PAPER.limit()))),
     );
     claims.push(partitioned(panel));
     let drawing = Drawing {
@@ -237,7 +237,7 @@ fn partitioned(panel: (&'static str, &'static str)) -> Claim {
         "Lossy traffic gets more unless the ingress pool is at least twice the lossy pool.",
         "above 1 with a smaller ingress pool",
     )
-    .measured(Some(exactly(limit(twice))))
+    .measured(Some(Estimate::exact(limit(twice))))
     .ranked(Some(isolated))
 }
 
@@ -321,7 +321,7 @@ fn depends(panel: (&'static str, &'static str), of: &Quantity, depends: [bool; 2
     };
     Claim::order(panel, of.series, of.name, of.statement, words)
         .at(format!("{MOST} lossless, {MOST} lossy queues"))
-        .measured(Some(exactly(value(MOST, MOST))))
+        .measured(Some(Estimate::exact(value(MOST, MOST))))
         .ranked(Some(holds))
 }
 
@@ -373,14 +373,6 @@ impl Drawing {
             level: None,
         };
         plot.draw()
-    }
-}
-
-fn exactly(value: f64) -> Estimate {
-    Estimate {
-        centre: value,
-        low: value,
-        high: value,
     }
 }
 
