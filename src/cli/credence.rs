@@ -80,12 +80,18 @@ impl LearningArgs {
         Ok(settings)
     }
 
-    fn record(&self, scenario: &Scenario, common: &Common) -> CliResult<Data> {
+    /// Checks the memory for the arrivals, and says what is simulated.
+    fn announce(&self, scenario: &Scenario, common: &Common) -> CliResult {
         check_memory(scenario, self.traces, arrivals_memory(scenario))?;
         common.note(format!(
             "simulating {} traces of {} under Longest Queue Drop",
             self.traces, scenario.name
         ));
+        Ok(())
+    }
+
+    fn record(&self, scenario: &Scenario, common: &Common) -> CliResult<Data> {
+        self.announce(scenario, common)?;
         let data = record(scenario, common.seed(), self.traces).or_bad_input()?;
         tell(&data, "", common);
         Ok(data)
@@ -93,11 +99,7 @@ impl LearningArgs {
 
     /// Records the data of all leaves and of all spines.
     fn record_network(&self, scenario: &Scenario, common: &Common) -> CliResult<[Data; 2]> {
-        check_memory(scenario, self.traces, arrivals_memory(scenario))?;
-        common.note(format!(
-            "simulating {} traces of {} under Longest Queue Drop",
-            self.traces, scenario.name
-        ));
+        self.announce(scenario, common)?;
         let data = record_network(scenario, common.seed(), self.traces).or_bad_input()?;
         for (data, kind) in data.iter().zip(["leaves: ", "spines: "]) {
             tell(data, kind, common);

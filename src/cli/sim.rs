@@ -93,11 +93,8 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
         .map(|path| recording(path, &policy, args.force))
         .transpose()?;
 
-    let capture = args
-        .pcap
-        .as_deref()
-        .map(|path| Output::file(path, args.force))
-        .transpose()?;
+    let file = |path: &PathBuf| Output::file(path, args.force);
+    let capture = args.pcap.as_ref().map(file).transpose()?;
     if let Some(output) = &mut output {
         let mut own = record.iter().chain(&capture);
         own.try_for_each(|file| output.admit(file))?;
@@ -216,11 +213,9 @@ pub(super) fn result_json(
     outcome: &Outcome,
 ) -> CliResult<Value> {
     let mut value = serde_json::to_value(&outcome.summary).or_failure()?;
-    if let Value::Object(fields) = &mut value {
-        fields.insert("policy".to_owned(), json!(policy.name()));
-        fields.insert("scenario".to_owned(), json!(scenario.name));
-        fields.insert("trace_seed".to_owned(), json!(trace.seed));
-    }
+    value["policy"] = json!(policy.name());
+    value["scenario"] = json!(scenario.name);
+    value["trace_seed"] = json!(trace.seed);
     Ok(value)
 }
 

@@ -8,7 +8,7 @@ use bufgym::slotted::{
     Arrivals, Generator, GeneratorOptions, Order, Outcome, PolicySpec, SlottedError, Switch,
 };
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
@@ -100,8 +100,10 @@ pub fn run(args: SlottedArgs, common: &Common) -> CliResult {
     let outcome = policy
         .run(&switch, &arrivals, common.seed(), args.until_last_round)
         .or_bad_input()?;
+    let mut value = json!(outcome);
+    value["policy"] = json!(policy.to_string());
     common.print(
-        &result_json(&policy, &outcome)?,
+        &value,
         &describe(&policy, &arrivals, &switch, &outcome, args.until_last_round),
     )
 }
@@ -139,14 +141,6 @@ impl SlottedArgs {
             .arrivals(switch, rounds, &options)
             .map_err(|error: SlottedError| CliError::input(error))
     }
-}
-
-fn result_json(policy: &PolicySpec, outcome: &Outcome) -> CliResult<Value> {
-    let mut value = serde_json::to_value(outcome).or_failure()?;
-    if let Value::Object(fields) = &mut value {
-        fields.insert("policy".to_owned(), json!(policy.to_string()));
-    }
-    Ok(value)
 }
 
 fn describe(

@@ -84,13 +84,11 @@ pub fn run(args: TraceArgs, common: &Common) -> CliResult {
         return Ok(());
     }
     let bytes = trace.total_bytes();
-    if let Value::Object(fields) = &mut value {
-        fields.insert("out".to_owned(), json!(args.out.to_string_lossy()));
-        fields.insert("flows".to_owned(), json!(trace.flows.len()));
-        // JSON has no whole numbers of more than 64 bits.
-        let exact = u64::try_from(bytes).map(|bytes| json!(bytes));
-        fields.insert("bytes".to_owned(), exact.unwrap_or(json!(bytes as f64)));
-    }
+    value["out"] = json!(args.out.to_string_lossy());
+    value["flows"] = json!(trace.flows.len());
+    // JSON has no whole numbers of more than 64 bits.
+    let exact = u64::try_from(bytes).map(|bytes| json!(bytes));
+    value["bytes"] = exact.unwrap_or(json!(bytes as f64));
     let text = format!(
         "{}: {} flows, {:.1} MB, {text}",
         shown(&args.out),

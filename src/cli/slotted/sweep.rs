@@ -4,7 +4,7 @@ use bufgym::reproduce::credence::slotted::{DT, over_flips};
 use bufgym::reproduce::credence::sweeps;
 use bufgym::slotted::Generator;
 use bufgym::util::input::excerpt;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::SlottedArgs;
 use crate::cli::Common;
@@ -52,13 +52,11 @@ pub(super) fn run(args: &SlottedArgs, common: &Common) -> CliResult {
     let result = over_flips(&switch, &arrivals, common.seed()).or_bad_input()?;
     let figure = sweeps::fig14(&switch, &result).or_failure()?;
     let mut value = serde_json::to_value(&result).or_failure()?;
-    if let Value::Object(fields) = &mut value {
-        fields.insert("sweep".to_owned(), json!("fig14"));
-        fields.insert("ports".to_owned(), json!(switch.ports));
-        fields.insert("buffer".to_owned(), json!(switch.buffer));
-        fields.insert("seed".to_owned(), json!(common.seed()));
-        fields.insert("dt_policy".to_owned(), json!(DT.to_string()));
-    }
+    value["sweep"] = json!("fig14");
+    value["ports"] = json!(switch.ports);
+    value["buffer"] = json!(switch.buffer);
+    value["seed"] = json!(common.seed());
+    value["dt_policy"] = json!(DT.to_string());
     write_sweep(output.as_ref(), &figure, format!("{value}\n"), common)?;
     let text = format!(
         "LQD/policy with {} ports, buffer {}; LQD lost {:.1} % of {} packets\n\

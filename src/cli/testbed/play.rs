@@ -8,7 +8,6 @@ use bufgym::eval::Entrant;
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::traffic::Trace;
 use bufgym::sim::units::Duration;
-use bufgym::testbed::Run;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -161,7 +160,8 @@ fn play(
             let mut frames = File::open(capture).or_failure()?;
             file.write_file(|out| io::copy(&mut frames, out).map(drop).or_failure())?;
         }
-        let result = result_json(policy, scenario, trace, &run)?;
+        let mut result = sim::result_json(policy, scenario, trace, &run.outcome)?;
+        result["testbed"] = json!(run.truth);
         if let Some(own) = &own {
             sim::write_results(own, trace, &run.outcome, args.timeline, &result)?;
         }
@@ -171,19 +171,4 @@ fn play(
         played.results.push(result);
     }
     Ok(played)
-}
-
-/// Returns the summary's fields at the top level, the played policy, scenario and trace, and the measurement
-/// quality.
-fn result_json(
-    policy: &Entrant,
-    scenario: &Scenario,
-    trace: &Trace,
-    run: &Run,
-) -> CliResult<Value> {
-    let mut value = sim::result_json(policy, scenario, trace, &run.outcome)?;
-    if let Value::Object(fields) = &mut value {
-        fields.insert("testbed".to_owned(), json!(run.truth));
-    }
-    Ok(value)
 }
