@@ -1,6 +1,8 @@
 //! Options of environments.
 
-use bufgym::env::control::{ControlOptions, RewardBaseline, TriggerMode};
+use std::sync::LazyLock;
+
+use bufgym::env::control::{ControlOptions, FlowTimes, RewardBaseline, TriggerMode};
 use bufgym::env::gym::{MakeOptions, ResetOptions, TraceSequence};
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::PyTypeError;
@@ -8,6 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::failure::invalid;
+
+/// Mean durations of flows, which all environments of the interpreter share: Gymnasium makes them one by one.
+static FLOW_TIMES: LazyLock<FlowTimes> = LazyLock::new(FlowTimes::default);
 
 /// Keyword arguments of an environment: a dictionary, in which a missing one or `None` means the default.
 #[derive(FromPyObject)]
@@ -41,6 +46,7 @@ impl<'py> EnvArguments<'py> {
             },
             tau_s: self.seconds("tau_s")?.unwrap_or(standard.tau_s),
             horizon_s: self.seconds("horizon_s")?,
+            flow_times: FLOW_TIMES.clone(),
             ..standard
         };
         Ok(MakeOptions {

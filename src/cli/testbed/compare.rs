@@ -55,6 +55,7 @@ pub struct CompareArgs {
 const DEFAULT: [&str; 5] = ["edt", "st", "cs", "dt+red", "ndt"];
 /// Least number of bytes that the result of a run needs.
 const RESULT_BYTES: u64 = 1_024;
+
 /// Runs the command.
 pub fn run(args: &CompareArgs, common: &Common) -> CliResult {
     let scenario = args.chosen.resolve()?;

@@ -5,6 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bufgym_sim::network::{BaseFlow, BaseTime, IsolatedFlow};
 use bufgym_sim::scenario::Scenario;
 
+/// Number of scenarios whose mean is remembered: more than a mixture has, and few enough to compare with each.
+const REMEMBERED: usize = 64;
+
 /// Mean durations of scenarios' flows without competing traffic. Clones share what one of them has computed.
 ///
 /// Where slow start has no closed form ([`IsolatedFlow`]), a mean takes a simulation of a flow of every size, which
@@ -24,6 +27,9 @@ impl FlowTimes {
             return *mean;
         }
         let mean = computed_s(scenario);
+        if means.len() == REMEMBERED {
+            means.remove(0);
+        }
         means.push((scenario.clone(), mean));
         mean
     }
@@ -50,15 +56,28 @@ mod tests {
 
     #[test]
     fn a_remembered_mean_is_that_of_the_scenario_and_clones_share_it() {
-        let scenarios = ["linux-16x1g", "leafspine-4x4", "ndt-16x1g"]
-            .map(|name| Scenario::preset(name).unwrap());
+        let mut scenarios = ["linux-16x1g", "leafspine-4x4", "ndt-16x1g"]
+            .map(|name| Scenario::preset(name).unwrap())
+            .to_vec();
         let times = FlowTimes::default();
+        let remembered = || times.0.lock().unwrap().len();
         for times in [&times, &times.clone()] {
             for scenario in &scenarios {
                 let mean = times.mean_s(scenario);
                 assert_eq!(mean.to_bits(), computed_s(scenario).to_bits());
             }
         }
-        assert_eq!(times.0.lock().unwrap().len(), scenarios.len());
+        assert_eq!(remembered(), scenarios.len());
+        // More than are remembered: some are forgotten and computed again.
+        for _ in 0..=REMEMBERED {
+            let mut scenario = scenarios[scenarios.len() - 1].clone();
+            scenario.network.propagation_ns += 1;
+            scenarios.push(scenario);
+        }
+        for scenario in &scenarios {
+            let mean = times.mean_s(scenario);
+            assert_eq!(mean.to_bits(), computed_s(scenario).to_bits());
+        }
+        assert_eq!(remembered(), REMEMBERED);
     }
 }
