@@ -283,8 +283,22 @@ impl BufferEnvOptions {
             ..
         } = self.traces;
         let traces = traces.map_or("endless".to_owned(), |traces| format!("{traces} traces"));
-        // The scenario's settings matter, not only its name; a short hash of them is enough.
-        let hash = fnv1a(format!("{} {:?}", self.scenario.to_toml(), self.control).as_bytes());
+        // All settings matter, not only the scenario's name; a short hash of them is enough.
+        let ControlOptions {
+            objective,
+            tau_s,
+            low_level,
+            trigger,
+            baseline,
+            horizon_s,
+            reference_interval_s,
+            flow_times: _,
+        } = &self.control;
+        let control = format!(
+            "ControlOptions {{ objective: {objective:?}, tau_s: {tau_s:?}, low_level: {low_level:?}, trigger: {trigger:?}, \
+             baseline: {baseline:?}, horizon_s: {horizon_s:?}, reference_interval_s: {reference_interval_s:?} }}"
+        );
+        let hash = fnv1a(format!("{} {control}", self.scenario.to_toml()).as_bytes());
         format!(
             "{} {hash:016x}, {split} traces {start} by {stride}, {traces}",
             self.scenario.name
