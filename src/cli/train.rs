@@ -6,7 +6,7 @@ use bufgym::env::control::{ActionSet, LowLevelPolicy, Objective};
 use bufgym::eval::{self, Entrant};
 use bufgym::models::DeviceChoice;
 use bufgym::sim::scenario::Scenario;
-use bufgym::train::mixture::{MIXED, fit_rule, mixed, mixed_config};
+use bufgym::train::mixture::{MIXED, mixed};
 use bufgym::train::{
     self, Algorithm, Budget, ConfigFile, Controls, Expected, MAX_MINUTES, ResumeOptions, Start,
     Status, TrainConfig, TrainError, TrainSummary, default_low_level, usual_low_level,
@@ -189,7 +189,7 @@ impl TrainArgs {
             (Some(file), Some(MIXED)) => file.over_mixed().map_err(classify)?,
             (Some(file), Some(_)) => file.over_ordinary(),
             (Some(file), None) => file.over_its_own().map_err(classify)?,
-            (None, Some(MIXED)) => mixed_config().or_bad_input()?,
+            (None, Some(MIXED)) => TrainConfig::mixed().or_bad_input()?,
             (None, _) => TrainConfig::default(),
         };
         config.seed = common.seed.unwrap_or(config.seed);
@@ -217,7 +217,7 @@ impl TrainArgs {
             config.scenario = first.clone();
         }
         self.set_low_level(&mut config, heuristic_given)?;
-        fit_rule(&mut config);
+        config.fit_rule();
         config.force = self.force;
         config.out = self
             .out
@@ -293,7 +293,7 @@ impl TrainArgs {
 
 /// Returns a name that distinguishes runs; awkward characters in file names are replaced.
 fn run_name(config: &TrainConfig) -> String {
-    let of_mixture = mixed_config()
+    let of_mixture = TrainConfig::mixed()
         .ok()
         .filter(|_| config.scenario_name() == MIXED);
     let usual = match of_mixture {
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn what_a_file_leaves_out_keeps_the_default_of_the_scenario() {
-        let mixed = mixed_config().unwrap();
+        let mixed = TrainConfig::mixed().unwrap();
         let config = typed("--scenario mixed", "[start]\ncandidates = 5\n");
         assert_eq!(config.start.candidates, 5);
         assert_eq!(config.start.rule, mixed.start.rule);

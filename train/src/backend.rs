@@ -19,7 +19,6 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::remote::{Cluster, RemoteWorkers, Traffic};
 use crate::rollout::{Worker, WorkerPool, WorkerState};
 use crate::simulations::{Decider, Measured, Setting, TraceRef, TraceSet};
-use crate::start::dagger_round;
 use crate::{TrainConfig, TrainError};
 
 /// Runs rollouts and simulations on threads of this process, or on the hosts of a [`Cluster`].
@@ -131,7 +130,7 @@ impl Backend {
             return Ok(cluster.teach(setting, traces, student, teacher)?);
         }
         let student = student.ready();
-        let play = |&at: &TraceRef| dagger_round(setting, at, &student, teacher);
+        let play = |&at: &TraceRef| setting.teach(at, &student, teacher);
         let met = self.install(|| traces.par_iter().map(play).collect::<Result<_, SimError>>());
         Ok(met?)
     }

@@ -1,6 +1,8 @@
 //! All settings of a training, as read from and stored in TOML.
 
 mod file;
+mod mixed;
+mod start;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,7 @@ use bufgym_agents::{PortsConfig, PpoConfig, SacConfig};
 use bufgym_env::control::{ActionSet, LowLevelPolicy, Objective, RewardBaseline};
 use bufgym_eval::metric::Metric;
 use bufgym_sim::scenario::Scenario;
-use bufgym_util::convert::{floor_u64, index};
+use bufgym_util::convert::index;
 use bufgym_util::input::excerpt;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -18,9 +20,11 @@ use crate::TrainError;
 use crate::forks::ForkConfig;
 use crate::mixture::{self, MIXED};
 use crate::simulations::Setting;
-use crate::start::{CHECK_EVERY, generation_simulations, start_simulations};
 
 pub use file::ConfigFile;
+pub use start::StartConfig;
+
+pub(crate) use start::{CHECK_EVERY, MAX_GENERATIONS};
 
 /// All settings of a training.
 ///
@@ -110,32 +114,10 @@ impl Default for TrainConfig {
 }
 
 impl TrainConfig {
-    /// Returns the settings of the search for the rule to start from. With early drop, constant outputs are close to the
-    /// optimum, and distant rules are worse. With α alone, a generation needs more traces to find the direction.
-    pub(crate) fn search(&self) -> SearchSettings {
-        let (generations, share, step, traces) = match self.actions() {
-            ActionSet::Alpha => (8, 0.8, 0.2, 16),
-            ActionSet::AlphaEarly | ActionSet::AlphaIngress => (14, 0.65, 0.12, 8),
-        };
-        let start = &self.start;
-        let is_all = self.algorithm == Algorithm::Cma;
-        let generations = if is_all { MAX_GENERATIONS } else { generations };
-        SearchSettings {
-            generations: start.generations.unwrap_or(generations),
-            share: if is_all {
-                1.0
-            } else {
-                start.share.unwrap_or(share)
-            },
-            step: start.step.unwrap_or(step),
-            traces: start.traces.unwrap_or(traces),
-        }
-    }
-
     /// Replaces defaults that depend on other settings by their values. So a resume with another budget, or with other
     /// defaults, continues the same search.
     pub(crate) fn settle(&mut self) {
-        let SearchSettings {
+        let start::SearchSettings {
             share,
             step,
             traces,
@@ -320,9 +302,6 @@ pub fn usual_low_level(scenario: &Scenario) -> LowLevelPolicy {
     }
 }
 
-/// Largest number of generations of a search.
-pub(crate) const MAX_GENERATIONS: u64 = 1_000_000;
-
 /// Rounds of decisions that are kept where an algorithm learns from the last one.
 const ROUNDS_KEPT: u64 = 4;
 
@@ -430,75 +409,6 @@ impl Default for LearnerConfig {
             n_step: 8,
         }
     }
-}
-
-/// The search for the linear rule that a training starts from, and the imitation of the rule by the network.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct StartConfig {
-    /// Initial weights for soft actor-critic. CMA-ES always starts from a rule, proximal policy optimisation never.
-    pub from: Start,
-    /// Weights of the rule that the search begins from, sixteen for each output in the order of
-    /// [`LINEAR_FEATURES`](bufgym_models::linear::LINEAR_FEATURES). If empty, it begins from the best of a few rules.
-    pub rule: Vec<f64>,
-    /// Generations, at most 10^6. A new training makes no more of them than `share` allows, and none if that is fewer
-    /// than four. 0: no search; without `rule` too, the training starts from random weights and random decisions.
-    /// Default: 8, or 14 where decisions set early drop too.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub generations: Option<u64>,
-    /// Largest share of a training that the generations take, 0 to 1: of all its simulations where `budget.steps` ends
-    /// it, or of `budget.minutes`. Default: 0.8, or 0.65 where decisions set early drop too.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub share: Option<f64>,
-    /// Standard deviation of every weight in the first generation, 10^-6 to 10^3. The cell of a level is 0.25 wide and
-    /// features are of order 1. Default: 0.2, or 0.12 where decisions set early drop too.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step: Option<f64>,
-    /// Rules of a generation, 2 to 10,000.
-    pub candidates: usize,
-    /// Training traces of a generation, 1 to 10^6. Every generation has its own. Default: 16, or 8 where decisions set
-    /// early drop too. For α alone, eight traces cannot distinguish rules, because they differ too little.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub traces: Option<u64>,
-    /// Training traces that choose between the means of generations and their averages, 1 to 10^6.
-    pub choosing_traces: u64,
-    /// Number of imitation rounds, each on further traces, 1 to 10,000. The first round uses the states that the rule
-    /// meets, the others also those that the network meets.
-    pub lessons: u64,
-    /// Training traces of an imitation round, 1 to 10^6.
-    pub lesson_traces: u64,
-    /// Gradient updates of an imitation round, 1 to 10^6.
-    pub lesson_steps: u64,
-    /// Logarithm of the deviation, before tanh, that the network's actions start with; -5 to 2.
-    pub log_std: f32,
-}
-
-impl Default for StartConfig {
-    fn default() -> Self {
-        Self {
-            from: Start::default(),
-            rule: Vec::new(),
-            generations: None,
-            share: None,
-            step: None,
-            candidates: 16,
-            traces: None,
-            choosing_traces: 32,
-            lessons: 3,
-            lesson_traces: 8,
-            lesson_steps: 1_000,
-            log_std: -1.4,
-        }
-    }
-}
-
-/// Settings of [`StartConfig`] whose defaults depend on the outputs that decisions set.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct SearchSettings {
-    pub(crate) generations: u64,
-    pub(crate) share: f64,
-    pub(crate) step: f64,
-    pub(crate) traces: u64,
 }
 
 /// The traces that choose the best weights. They are validation traces, which neither the rollouts
@@ -621,7 +531,7 @@ impl TrainConfig {
     #[must_use]
     pub fn simulations(&self) -> Option<u64> {
         let steps = self.budget.steps?;
-        let start = start_simulations(self, self.start_generations());
+        let start = self.start_simulations(self.start_generations());
         Some(start + self.simulations_of(steps / self.decisions_per_trace(), steps))
     }
 
@@ -632,36 +542,6 @@ impl TrainConfig {
         }
     }
 
-    /// Generations of the search that the training starts with: no more than fit into its share of the
-    /// simulations. Where only the time ends the training, that ends the search too.
-    pub(crate) fn start_generations(&self) -> u64 {
-        let search = self.search();
-        if !self.may_start_from_rule() {
-            return 0;
-        }
-        let Some(steps) = self.budget.steps else {
-            return search.generations;
-        };
-        let rest = self.simulations_of(steps / self.decisions_per_trace(), steps);
-        let each = generation_simulations(self);
-        let most = match self.algorithm {
-            Algorithm::Cma => rest as f64,
-            // All of it, if the share is 1.
-            _ => rest as f64 * search.share / (1.0 - search.share).max(f64::MIN_POSITIVE),
-        };
-        let fit = floor_u64(most / each.max(1) as f64);
-        match search.generations.min(fit) {
-            few if few < search.generations.min(CHECK_EVERY) => 0,
-            enough => enough,
-        }
-    }
-
-    /// Returns true if the training starts from a rule.
-    pub(crate) fn starts_from_rule(&self) -> bool {
-        let searches = self.search().generations > 0 || !self.start.rule.is_empty();
-        self.may_start_from_rule() && (searches || self.algorithm == Algorithm::Cma)
-    }
-
     /// Returns the algorithm and what it begins from, as manifests tell it.
     pub(crate) fn learner_in_words(&self) -> &'static str {
         match self.algorithm {
@@ -669,14 +549,6 @@ impl TrainConfig {
             Algorithm::Sac => "sac from random weights",
             Algorithm::Ppo => "ppo from random weights",
             Algorithm::Cma => "cma",
-        }
-    }
-
-    fn may_start_from_rule(&self) -> bool {
-        match self.algorithm {
-            Algorithm::Sac => self.start.from == Start::Rule,
-            Algorithm::Ppo => false,
-            Algorithm::Cma => true,
         }
     }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bufgym_agents::Examples;
 use bufgym_env::control::{
     ControlOptions, Controller, LowLevelPolicy, RunOptions, UnknownBasePolicy, run_controlled,
 };
@@ -114,7 +115,32 @@ impl Setting {
         })
     }
 
-    pub(crate) fn options(&self) -> RunOptions {
+    /// Plays a trace with the student, and returns the teacher's actions in the states that it meets, by number of ports.
+    ///
+    /// # Errors
+    /// When the student does not fit the scenario.
+    ///
+    /// # Panics
+    /// When the student is a rule.
+    pub(crate) fn teach(
+        &self,
+        at: TraceRef,
+        student: &RunnablePolicy,
+        teacher: &LinearRule,
+    ) -> Result<Vec<Examples>, SimError> {
+        let scenario = &self.scenarios[at.scenario];
+        let trace = generate(scenario, at.seed);
+        let mut student = Student {
+            examples: Vec::new(),
+            controller: student.controller(),
+            teacher: teacher.clone(),
+            taught: Vec::new(),
+        };
+        run_controlled(scenario, &trace, &mut student, &self.options())?;
+        Ok(student.examples)
+    }
+
+    fn options(&self) -> RunOptions {
         let control = ControlOptions {
             low_level: self.low_level.clone(),
             ..ControlOptions::default()
@@ -175,6 +201,39 @@ impl RunnablePolicy {
             Self::Network(actor) => actor.clone(),
         }
     }
+}
+
+/// A student controller with a teacher, whose action is recorded at every decision.
+struct Student {
+    controller: Box<dyn Controller>,
+    teacher: LinearRule,
+    taught: Vec<f32>,
+    /// Examples for every number of ports of a switch, in the order in which they are met.
+    examples: Vec<Examples>,
+}
+
+impl Controller for Student {
+    fn outputs(&self) -> usize {
+        self.controller.outputs()
+    }
+
+    fn act(&mut self, observation: &[f32], ports: usize, action: &mut [f32]) {
+        self.taught.resize(action.len(), 0.0);
+        self.teacher.act(observation, ports, &mut self.taught);
+        let outputs = action.len() / ports;
+        of_ports(&mut self.examples, ports, outputs).push(observation, &self.taught);
+        self.controller.act(observation, ports, action);
+    }
+}
+
+/// Returns the examples of switches with so many ports, and adds them if there are none.
+pub(crate) fn of_ports(all: &mut Vec<Examples>, ports: usize, outputs: usize) -> &mut Examples {
+    let found = all.iter().position(|examples| examples.ports() == ports);
+    let place = found.unwrap_or_else(|| {
+        all.push(Examples::new(ports, outputs));
+        all.len() - 1
+    });
+    &mut all[place]
 }
 
 /// [`Setting`] in a message.

@@ -236,8 +236,7 @@ impl Trainer {
             search.state.simulations,
             search.state.best.value
         ));
-        self.counters.start_simulations =
-            search.state.simulations + start::dagger_simulations(config);
+        self.counters.start_simulations = search.state.simulations + config.dagger_simulations();
         Ok(())
     }
 

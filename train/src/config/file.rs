@@ -6,7 +6,7 @@ use bufgym_util::input::{self, condensed};
 
 use super::{TrainConfig, usual_low_level};
 use crate::TrainError;
-use crate::mixture::{self, MIXED};
+use crate::mixture::MIXED;
 
 /// A configuration file, whose settings override defaults. The defaults depend on the scenarios of the training.
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ impl ConfigFile {
         config
     }
 
-    /// Returns the settings over [`mixed_config`](mixture::mixed_config), with its mixture of scenarios.
+    /// Returns the settings over [`TrainConfig::mixed`], with its mixture of scenarios.
     ///
     /// # Errors
     /// [`TrainError::Config`] if the file contradicts it.
@@ -91,14 +91,14 @@ impl ConfigFile {
             path: self.origin.clone(),
             problem,
         };
-        let defaults = mixture::mixed_config().map_err(|error| refuse(error.to_string()))?;
+        let defaults = TrainConfig::mixed().map_err(|error| refuse(error.to_string()))?;
         let table = toml::Table::try_from(&defaults);
         let mut table = table.map_err(|error| refuse(condensed(error)))?;
         lay_over(&mut table, &self.said);
         let read: Result<TrainConfig, _> = table.try_into();
         let mut config = read.map_err(|error| refuse(condensed(error.message())))?;
         config.mix(defaults.mixture);
-        mixture::fit_rule(&mut config);
+        config.fit_rule();
         Ok(config)
     }
 }

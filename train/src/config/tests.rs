@@ -30,7 +30,7 @@ fn every_built_in_heuristic_is_read_as_it_is_written() {
         ALPHA_IN_NETWORK,
         EARLY_IN_NETWORK,
         INGRESS_LOW_LEVEL,
-        mixture::LOW_LEVEL,
+        mixed::LOW_LEVEL,
     ];
     for text in texts {
         assert_eq!(built_in(text).to_string(), text);
@@ -48,7 +48,7 @@ fn the_heuristic_of_a_file_that_names_none_depends_on_its_network() {
 
 #[test]
 fn a_file_for_the_mixture_is_laid_over_its_defaults() {
-    let mixed = mixture::mixed_config().unwrap();
+    let mixed = TrainConfig::mixed().unwrap();
     assert_eq!(read("mixture = 'mixed'").unwrap(), mixed);
     let text =
         "mixture = 'mixed'\n[budget]\nminutes = 2\n[sac]\nbatch_size = 9\n[start]\nstep = 0.3\n";

@@ -20,7 +20,6 @@ use super::message::{Answer, Measure, Origin, Part, Play, Request, Teach};
 use crate::TrainConfig;
 use crate::rollout::Worker;
 use crate::simulations::{Decider, PreparedTrace, RunnablePolicy, Setting, TraceRef};
-use crate::start::dagger_round;
 
 /// Limit on the flows of the traces that are kept: some 256 MiB.
 const MAX_FLOWS: usize = 4 << 20;
@@ -204,7 +203,7 @@ impl Host {
         let student = student.ready();
         let taught = self.pool.install(|| {
             let traces = traces.par_iter();
-            let taught = traces.map(|&at| dagger_round(&setting, at, &student, &teacher));
+            let taught = traces.map(|&at| setting.teach(at, &student, &teacher));
             taught.collect::<Result<_, SimError>>()
         })?;
         Ok(Answer::Taught(taught))
