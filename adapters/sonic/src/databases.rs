@@ -370,6 +370,15 @@ pub(crate) fn cmd(words: &[&str]) -> redis::Cmd {
     command
 }
 
+/// Builds a command that sets fields of a key.
+pub(crate) fn hset(key: &str, fields: &[(String, String)]) -> redis::Cmd {
+    let mut command = cmd(&["HSET", key]);
+    for (field, value) in fields {
+        command.arg(field).arg(value);
+    }
+    command
+}
+
 fn open(address: &Address, login: Option<&Login>, database: Database) -> Result<Connection, Error> {
     let failed = |source| located(address, "cannot connect", source);
     let mut connection = connected(address).map_err(failed)?;

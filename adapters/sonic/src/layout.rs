@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
-use crate::profiles::Journal;
+use crate::journal::Journal;
 use crate::schema::{self, Reference, key};
 use crate::{Database, Databases, Error};
 

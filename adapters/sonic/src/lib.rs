@@ -6,6 +6,7 @@
 //! - [`Layout`]: ports, egress queues, buffer profiles and pool of a switch, as configured.
 //! - [`counters`]: one reading of all counters.
 //! - [`Monitor`]: turns readings into the observation `[ports, 8, 5]` and triggers decisions.
+//! - [`journal`]: the changes that the agent has made, in the database of the switch.
 //! - [`profiles`]: writes profiles, and restores the old values.
 //! - [`Agent`]: combines all of this, poll by poll.
 //! - [`simulated`]: the simulator instead of a switch, for tests and trials.
@@ -17,6 +18,7 @@ pub mod agent;
 pub mod counters;
 pub mod databases;
 mod error;
+pub mod journal;
 pub mod layout;
 pub mod monitor;
 pub mod profiles;

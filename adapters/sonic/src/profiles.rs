@@ -2,24 +2,17 @@
 //!
 //! For every decided level the agent makes a profile: a copy of the queues' profile with another
 //! `dynamic_th`. A decision points the queues of a port at one of these profiles. The agent never changes
-//! profiles that the operator made. A journal in STATE_DB holds the old profile of every queue and the
-//! profiles that the agent has made. It is written in the transaction that makes them. A profile that is not
-//! in the journal is not the agent's, whatever its name.
+//! profiles that the operator made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use redis::Cmd;
 
-use crate::databases::cmd;
+use crate::databases::{cmd, hset};
+use crate::journal::{JOURNAL, Journal, MADE};
 use crate::layout::{Queues, config};
 use crate::schema::{self, Reference, key};
 use crate::{Database, Databases, Error, Layout};
-
-/// STATE_DB: the old profile of every queue key that the agent controls.
-pub const JOURNAL: &str = "BUFGYM_SONIC_AGENT|OLD_PROFILES";
-
-/// STATE_DB: the profiles that the agent has made, each with its `dynamic_th`.
-pub const MADE: &str = "BUFGYM_SONIC_AGENT|OWN_PROFILES";
 
 /// Names of the agent's profiles begin with this; then come `dynamic_th` and the old profile.
 const OWN: &str = "bufgym";
@@ -53,60 +46,6 @@ fn is_named_like_own(name: &str) -> bool {
     number.chars().all(|c| c.is_ascii_digit())
         && threshold.is_some_and(|threshold| schema::DYNAMIC_TH_RANGE.contains(&threshold))
         && !old.is_empty()
-}
-
-/// The changes that the agent has made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Journal {
-    /// The old profile of every queue key.
-    queues: BTreeMap<String, Reference>,
-    /// The profiles that the agent has made, with their `dynamic_th`.
-    made: BTreeMap<String, String>,
-}
-
-impl Journal {
-    /// Reads the journal that an agent has left.
-    ///
-    /// # Errors
-    /// Returns connection errors.
-    pub fn read(databases: &mut Databases) -> Result<Journal, Error> {
-        let queues = databases.hash(Database::State, JOURNAL)?.into_iter();
-        let made = databases.hash(Database::State, MADE)?.into_iter();
-        Ok(Journal {
-            queues: queues
-                .map(|(key, old)| (key, Reference::parse(&old)))
-                .collect(),
-            made: made.collect(),
-        })
-    }
-
-    /// Returns true if the agent has made this profile.
-    pub fn has_made(&self, profile: &str) -> bool {
-        self.made.contains_key(profile)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.queues.is_empty() && self.made.is_empty()
-    }
-
-    /// Returns the commands that write the journal.
-    fn commands(&self) -> Vec<Cmd> {
-        let queues = self.queues.iter();
-        let queues = queues.map(|(key, old)| (key.clone(), old.text())).collect();
-        let made = self.made.iter();
-        let made = made
-            .map(|(name, threshold)| (name.clone(), threshold.clone()))
-            .collect();
-        [(JOURNAL, queues), (MADE, made)]
-            .map(|(key, fields)| Write {
-                key: key.to_owned(),
-                fields,
-            })
-            .iter()
-            .filter(|write| !write.fields.is_empty())
-            .map(set)
-            .collect()
-    }
 }
 
 /// A write to a key of CONFIG_DB.
@@ -249,7 +188,10 @@ impl Writer {
                     });
                 }
             }
-            let commands = writes.iter().map(set).collect();
+            let commands = writes
+                .iter()
+                .map(|write| hset(&write.key, &write.fields))
+                .collect();
             let doing = "cannot write profiles";
             if databases.commit(doing, journal.commands(), commands)? {
                 return Ok(());
@@ -330,14 +272,6 @@ fn copy(name: &str, fields: &BTreeMap<String, String>, threshold: i8) -> Write {
         key: key(schema::BUFFER_PROFILE, name),
         fields: fields.into_iter().collect(),
     }
-}
-
-fn set(write: &Write) -> Cmd {
-    let mut command = cmd(&["HSET", &write.key]);
-    for (field, value) in &write.fields {
-        command.arg(field).arg(value);
-    }
-    command
 }
 
 /// Builds the error for the case that somebody else writes the same keys again and again.

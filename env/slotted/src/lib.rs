@@ -37,6 +37,7 @@ mod csv;
 mod error;
 mod generate;
 pub mod opt;
+pub mod oracle;
 pub mod policy;
 mod queues;
 mod run;

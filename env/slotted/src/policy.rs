@@ -3,9 +3,9 @@
 mod drop_tail;
 mod push_out;
 
+pub(crate) use drop_tail::unit_only;
 pub use drop_tail::{
     CompleteSharing, Credence, DynamicThreshold, FollowLqd, Harmonic, Scripted, StaticThreshold,
-    drops_of_lqd, flipped,
 };
 pub use push_out::{
     BiggestAverageDrop, BiggestPacketDrop, Iterations, LargestWorkDrop, LongestQueueDrop,

@@ -6,10 +6,11 @@ use std::str::FromStr;
 use bufgym_util::parameters::{self, ParameterError};
 use bufgym_util::rng;
 
+use super::oracle::{drops_of_lqd, flipped};
 use super::policy::{
     BiggestAverageDrop, BiggestPacketDrop, CompleteSharing, Credence, DynamicThreshold, FollowLqd,
     Harmonic, LargestWorkDrop, LongestQueueDrop, MaximalRatioDrop, MinimalTotalValueDrop, Policy,
-    Ratio, Scripted, StaticThreshold, drops_of_lqd, flipped,
+    Ratio, Scripted, StaticThreshold,
 };
 use super::{Arrivals, Counts, Kind, NoObserver, Outcome, Packets, SlottedError, Switch, opt, run};
 

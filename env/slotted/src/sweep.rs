@@ -4,7 +4,8 @@ use bufgym_util::rng;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::policy::{Credence, FollowLqd, drops_of_lqd, flipped};
+use super::oracle::{drops_of_lqd, flipped};
+use super::policy::{Credence, FollowLqd};
 use super::spec::ORACLE_STREAM;
 use super::{Arrivals, Counts, NoObserver, Outcome, Packet, PolicySpec, SlottedError, Switch, run};
 

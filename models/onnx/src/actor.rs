@@ -31,15 +31,18 @@ struct Session {
     state: Option<TypedSimpleState>,
 }
 
-impl OnnxActor {
-    pub(crate) fn new(network: OnnxNetwork) -> OnnxActor {
+impl OnnxNetwork {
+    /// Returns a controller for one run.
+    pub fn actor(&self) -> OnnxActor {
         OnnxActor {
-            network,
+            network: self.clone(),
             sessions: BTreeMap::new(),
             states: BTreeMap::new(),
         }
     }
+}
 
+impl OnnxActor {
     /// Fills `action`, `[ports, outputs]`, each in [-1, 1], from `observation`, `[ports, 8, 5]`. A recurrent network
     /// starts from the state 0, as at the first decision of a run.
     ///

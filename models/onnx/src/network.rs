@@ -13,7 +13,6 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_hir::infer::Factoid as _;
 
-use crate::actor::OnnxActor;
 use crate::beside::Beside;
 use crate::error::OnnxError;
 use crate::facts::{self, Facts};
@@ -127,11 +126,6 @@ impl OnnxNetwork {
     /// Returns the facts in the network's file.
     pub fn facts(&self) -> &Facts {
         &self.0.facts
-    }
-
-    /// A controller for one run.
-    pub fn actor(&self) -> OnnxActor {
-        OnnxActor::new(self.clone())
     }
 
     /// Checks that the network can be computed for switches with so many ports, and prepares it.

@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 
 use bufgym_sim::units;
-use bufgym_sonic::profiles::{self, JOURNAL, MADE, Restored};
+use bufgym_sonic::journal::{JOURNAL, MADE};
+use bufgym_sonic::profiles::{self, Restored};
 use bufgym_sonic::simulated::SimulatedSwitch;
 use bufgym_sonic::{Agent, Database, Databases, Error, Event, Settings};
 

@@ -1,5 +1,6 @@
 //! Every packet is counted once, whatever the policy.
 
+use bufgym_slotted::oracle::{drops_of_lqd, flipped};
 use bufgym_slotted::policy::*;
 use bufgym_slotted::{
     Counts, Generator, GeneratorOptions, Kind, NoObserver, Observer, Order, Outcome, Packet,

@@ -1,8 +1,7 @@
 //! FollowLQD and Credence against LQD.
 
-use bufgym_slotted::policy::{
-    Afterwards, Credence, FollowLqd, LongestQueueDrop, Policy, Verdict, drops_of_lqd,
-};
+use bufgym_slotted::oracle::{drops_of_lqd, flipped};
+use bufgym_slotted::policy::{Afterwards, Credence, FollowLqd, LongestQueueDrop, Policy, Verdict};
 use bufgym_slotted::{
     Arrival, Arrivals, Counts, Fate, Generator, GeneratorOptions, Kind, Observer, Order, Packet,
     Packets, Queues, SlottedError, Switch, run,
@@ -161,7 +160,7 @@ fn thresholds_follow_lqd_through_bursts_and_long_idle_times() {
 #[test]
 fn predictions_are_inverted_as_often_as_asked_and_nested() {
     let drops = vec![false; 20_000];
-    let flip = |p| bufgym_slotted::policy::flipped(&drops, p, rng::stream(3, "slotted oracle", 0));
+    let flip = |p| flipped(&drops, p, rng::stream(3, "slotted oracle", 0));
     let (few, many) = (flip(0.2), flip(0.6));
     let count = |list: &[bool]| list.iter().filter(|flipped| **flipped).count();
     // Six standard deviations: 6 sqrt(20000 * 0.24) = 416.
