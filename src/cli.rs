@@ -17,6 +17,7 @@ mod interrupt;
 mod output;
 mod policies;
 mod policy;
+mod progress;
 #[cfg(test)]
 mod reference;
 mod scenario;
@@ -34,6 +35,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use bufgym::eval::EvalError;
 use bufgym::train::Backend;
 use bufgym::train::remote::Cluster;
 use bufgym::util::input;
@@ -135,6 +137,16 @@ impl Common {
     fn note(&self, text: impl std::fmt::Display) {
         if !self.quiet {
             say(text);
+        }
+    }
+}
+
+impl From<EvalError> for CliError {
+    /// Bad input if the scenario, the number of traces or a policy's parameters do not fit.
+    fn from(error: EvalError) -> CliError {
+        match error.is_bad_input() {
+            true => CliError::input(error),
+            false => CliError::failure(error),
         }
     }
 }

@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use bufgym::eval::{self, Entrant, EvalConfig, EvalError};
+use bufgym::eval::{self, Entrant, EvalConfig};
 use bufgym::sim::scenario::Scenario;
 use bufgym::util::input::visible;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::Common;
@@ -14,6 +13,8 @@ use super::error::{CliError, CliResult, ResultExt as _};
 use super::output::{Output, shown};
 use super::policy;
 use super::scenario::{ScenarioArgs, check_memory};
+
+pub use super::progress::progress_bar;
 
 pub mod suite;
 
@@ -93,8 +94,7 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     let evaluation = match &common.cluster {
         Some(cluster) => cluster.evaluate(&config, &progress),
         None => eval::evaluate(&config, &progress),
-    }
-    .map_err(classify)?;
+    }?;
     bar.finish_and_clear();
 
     if let Some(output) = &output {
@@ -137,25 +137,7 @@ fn entrants(
     Ok((all?, note))
 }
 
-/// Returns bad input if the scenario, the number of traces or a policy's parameters do not fit; otherwise a
-/// failure.
-pub(super) fn classify(error: EvalError) -> CliError {
-    match error.is_bad_input() {
-        true => CliError::input(error),
-        false => CliError::failure(error),
-    }
-}
-
-/// Returns a progress bar over simulations, hidden with `--quiet`.
-pub fn progress_bar(common: &Common) -> ProgressBar {
-    if common.quiet {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(0);
-    if let Ok(style) =
-        ProgressStyle::with_template("{bar:40} {pos}/{len} simulations, {eta} left {msg}")
-    {
-        bar.set_style(style);
-    }
-    bar
+/// Does the same as the conversion.
+pub(super) fn classify(error: eval::EvalError) -> CliError {
+    error.into()
 }

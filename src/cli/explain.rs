@@ -12,9 +12,9 @@ use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::eval;
 use super::output::{Output, shown};
 use super::policy;
+use super::progress::progress_bar;
 use super::scenario::{ScenarioArgs, check_memory};
 
 /// Show what a learned policy has learned, or who pauses whom where packets are lossless
@@ -80,7 +80,7 @@ pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
         traces: args.traces,
         seed: common.seed(),
     };
-    let bar = eval::progress_bar(common);
+    let bar = progress_bar(common);
     let explanation = explain::explain(&config, &|progress| {
         bar.set_length(progress.total as u64);
         bar.inc(1);
@@ -135,12 +135,11 @@ fn explain_pauses(args: &ExplainArgs, scenario: Scenario, common: &Common) -> Cl
         traces: args.traces,
         seed: common.seed(),
     };
-    let bar = eval::progress_bar(common);
+    let bar = progress_bar(common);
     let explained = pauses::explain(&config, &|progress| {
         bar.set_length(progress.total as u64);
         bar.inc(1);
-    })
-    .map_err(eval::classify)?;
+    })?;
     bar.finish_and_clear();
 
     output.write_folder(|folder| pauses::write_into(&explained, folder).or_failure())?;
@@ -165,7 +164,7 @@ fn entrant(args: &ExplainArgs) -> CliResult<Entrant> {
 
 fn classify(error: ExplainError) -> CliError {
     match error {
-        ExplainError::Eval(error) => eval::classify(error),
+        ExplainError::Eval(error) => error.into(),
         ExplainError::NotLearned(_) | ExplainError::NoDecisions(_) => CliError::input(error),
         ExplainError::Preset(_) => CliError::failure(error),
     }

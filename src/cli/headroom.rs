@@ -18,7 +18,7 @@ use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::output::{Output, shown};
 use super::scenario::ScenarioArgs;
-use super::{eval, tune};
+use super::{progress, tune};
 
 /// Estimate the possible gain in a scenario, before anything is trained
 #[derive(Args)]
@@ -177,7 +177,7 @@ fn check_memory(config: &HeadroomConfig) -> CliResult {
 
 /// Returns a progress bar over parts of the work, hidden with `--quiet`.
 fn progress_bar(common: &Common) -> ProgressBar {
-    let bar = eval::progress_bar(common);
+    let bar = progress::progress_bar(common);
     if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {pos}/{len}, {eta} left") {
         bar.set_style(style);
     }
@@ -203,7 +203,7 @@ fn show(bar: &ProgressBar, progress: Progress) {
 /// Returns bad input if the scenario, a rule or a number does not fit; otherwise a failure.
 fn classify(error: HeadroomError) -> CliError {
     match error {
-        HeadroomError::Evaluation(error) => eval::classify(error),
+        HeadroomError::Evaluation(error) => error.into(),
         error => CliError::input(error),
     }
 }

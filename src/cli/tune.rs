@@ -20,7 +20,6 @@ use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::eval;
 use super::scenario::{ScenarioArgs, check_memory};
 
 pub use kept::{all_tuned, if_tuned, tuned};
@@ -202,7 +201,7 @@ fn classify(error: TrainError) -> CliError {
         TrainError::Setting { .. }
         | TrainError::Simulation(_)
         | TrainError::Remote(RemoteError::Unfit(_)) => CliError::input(error),
-        TrainError::Eval(error) => eval::classify(error),
+        TrainError::Eval(error) => error.into(),
         _ => CliError::failure(error),
     }
 }

@@ -9,10 +9,11 @@ use bufgym::sim::scenario::Scenario;
 use bufgym::train::tune::default_simulations;
 use serde_json::json;
 
-use super::{EvalArgs, classify, progress_bar};
+use super::EvalArgs;
 use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
 use crate::cli::output::{Output, discard, shown};
+use crate::cli::progress::progress_bar;
 use crate::cli::{policy, tune};
 
 /// The commit from which this program is built.
@@ -59,7 +60,7 @@ pub fn run(args: &EvalArgs, common: &Common) -> CliResult {
 impl From<SuiteError> for CliError {
     fn from(error: SuiteError) -> CliError {
         match error {
-            SuiteError::Evaluation(error) => classify(error),
+            SuiteError::Evaluation(error) => error.into(),
             error => CliError::failure(error),
         }
     }

@@ -11,8 +11,9 @@ use clap::Args;
 use super::super::error::{CliError, CliResult, ResultExt as _};
 use super::super::interrupt::stop_at_signal;
 use super::super::output::{Output, discard};
+use super::super::progress::progress_bar;
 use super::super::scenario::check_memory;
-use super::super::{Common, eval, policy};
+use super::super::{Common, policy};
 use super::{Chosen, Order, Playing, machine, truth};
 
 /// Play the same traces under several policies, and compare them with what the simulator predicts
@@ -98,7 +99,7 @@ pub fn run(args: &CompareArgs, common: &Common) -> CliResult {
             truth: truth(&run, void_runs),
         })
     };
-    let bar = eval::progress_bar(common);
+    let bar = progress_bar(common);
     bar.set_length(args.traces * plays);
     let comparison = testbed::compare(&config, parts.as_ref(), play, &|| bar.inc(1))?;
     bar.finish_and_clear();

@@ -20,7 +20,7 @@ use super::kept::Kept;
 use super::{SearchArgs, classify, settings};
 use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
-use crate::cli::eval::progress_bar;
+use crate::cli::progress::progress_bar;
 
 /// Queue management that marks and never drops: useless for hosts without ECN.
 const MARKING: &str = "step";
