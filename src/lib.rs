@@ -1,8 +1,8 @@
 //! Learn, compare and export buffer-management policies for shared-memory switches.
 //!
 //! This crate is a facade: it gives the workspace's crates one name each. Dependencies point one way, so each
-//! crate is useful without those below it. Without the default feature `cli` it has no command line and does not
-//! need clap.
+//! crate is useful without those below it. Without the default feature `cli` it has no command line and needs
+//! neither clap nor indicatif.
 //!
 //! | module | content |
 //! |---|---|

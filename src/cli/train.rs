@@ -18,6 +18,7 @@ use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::interrupt;
 use super::output::{Output, file_name, shown};
+use super::progress::TrainingReporter;
 use super::scenario;
 use super::tune::if_tuned;
 
@@ -116,7 +117,7 @@ pub fn run(args: TrainArgs, common: &Common) -> CliResult {
     let stop = interrupt::stop_at_signal(announcement)?;
     let controls = Controls {
         stop: stop.flag(),
-        quiet: common.quiet,
+        reporter: &TrainingReporter::new(common),
         device: args.device,
         backend: common.backend(),
         tuned_dt,

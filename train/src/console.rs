@@ -1,31 +1,72 @@
-//! The messages of a training: a progress bar and lines on standard error, and `train.log`.
+//! The messages of a training: to its caller, and to `train.log`.
 
 use std::fs::OpenOptions;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Duration;
 
-use bufgym_util::input;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use tracing::subscriber::DefaultGuard;
 
-/// Limit on the characters of a line: messages name files, whose names can have any form.
-const LINE: usize = 2_000;
+/// Shows a training while it runs. `()` shows nothing.
+pub trait Reporter: std::fmt::Debug + Sync {
+    /// Called when a phase begins: the search for the rule to start from, or the learning.
+    fn begin(&self, _at: Progress) {}
 
-/// Standard error and the log file. Every message goes to both, but a quiet console shows only
-/// warnings on standard error.
-pub(crate) struct Console {
-    quiet: bool,
-    bar: ProgressBar,
+    /// Called after every step of a phase.
+    fn advance(&self, _at: Progress, _step: Step) {}
+
+    /// Called when a phase ends.
+    fn end(&self) {}
+
+    /// Called for a line of `train.log`. File names in it can have any form.
+    fn line(&self, _line: &str) {}
+
+    /// Called for a problem that does not end the training.
+    fn warning(&self, _line: &str) {}
+}
+
+impl Reporter for () {}
+
+/// Progress of a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Generations of the search, then decisions, or seconds if only the time is limited.
+    pub done: u64,
+    /// The number at which the phase ends.
+    pub total: u64,
+}
+
+/// Results of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// A step of the search for the rule to start from.
+    Search {
+        /// Result of the best rule on training traces, relative to DT.
+        ratio_to_dt: f64,
+    },
+    /// The network has learned to imitate the rule.
+    Imitation,
+    /// A round.
+    Round {
+        /// Decisions per second of wall time.
+        decisions_per_s: f64,
+        /// Gradient updates per second of wall time.
+        updates_per_s: f64,
+        /// Result of the best actor on the validation traces, relative to DT.
+        best: Option<f64>,
+    },
+}
+
+/// The caller and the log file. Every message goes to both.
+pub(crate) struct Console<'a> {
+    pub(crate) reporter: &'a dyn Reporter,
     _log: Option<DefaultGuard>,
 }
 
-impl Console {
-    pub(crate) fn new(quiet: bool) -> Self {
+impl<'a> Console<'a> {
+    pub(crate) fn new(reporter: &'a dyn Reporter) -> Self {
         Self {
-            quiet,
-            bar: ProgressBar::hidden(),
+            reporter,
             _log: None,
         }
     }
@@ -46,54 +87,16 @@ impl Console {
         Ok(())
     }
 
-    /// Shows a bar; hidden when quiet or when standard error is not a terminal.
-    pub(crate) fn start_bar(&mut self, length: u64, position: u64) {
-        if self.quiet {
-            return;
-        }
-        let left = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-            let left = Duration::from_secs(state.eta().as_secs());
-            let _ = write!(out, "{}", indicatif::HumanDuration(left));
-        };
-        let template = "{bar:30} {percent:>3} % · {left} left · {msg}";
-        let style = ProgressStyle::with_template(template)
-            .unwrap_or_else(|_| ProgressStyle::default_bar())
-            .with_key("left", left);
-        self.bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-        self.bar.set_style(style);
-        self.bar.set_position(position);
-        self.bar.reset_eta();
-    }
-
-    pub(crate) fn advance(&self, position: u64, message: String) {
-        self.bar.set_position(position);
-        self.bar.set_message(message);
-    }
-
-    pub(crate) fn stop_bar(&mut self) {
-        self.bar.finish_and_clear();
-        self.bar = ProgressBar::hidden();
-    }
-
-    /// Writes a line to standard error and the log.
+    /// Reports a line.
     pub(crate) fn say(&self, line: &str) {
         tracing::info!("{line}");
-        if !self.quiet {
-            self.show(line);
-        }
+        self.reporter.line(line);
     }
 
     /// Reports a problem that does not end the training.
     pub(crate) fn warn(&self, line: &str) {
         // Not as a warning of the log, which would show it a second time.
         tracing::info!("warning: {line}");
-        self.show(&format!("warning: {line}"));
-    }
-
-    /// Standard error may be closed or on a full disk, which must not end a training.
-    fn show(&self, line: &str) {
-        self.bar.suspend(|| {
-            let _ = writeln!(io::stderr(), "{}", input::line(line, LINE));
-        });
+        self.reporter.warning(line);
     }
 }

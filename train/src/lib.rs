@@ -28,7 +28,7 @@
 //! config.budget.steps = Some(100_000);
 //! let stop = AtomicBool::new(false);
 //! let device = DeviceChoice::Cpu;
-//! let controls = Controls { stop: &stop, quiet: false, device, backend: Backend::default(), tuned_dt: |_| None };
+//! let controls = Controls { stop: &stop, reporter: &(), device, backend: Backend::default(), tuned_dt: |_| None };
 //! let summary = train(config, &controls)?;
 //! println!("{}", summary.best.map_or(1.0, |best| best.result.value));
 //! # Ok::<(), bufgym_train::TrainError>(())
@@ -78,6 +78,7 @@ pub use config::{
     StartConfig, TrainConfig, UnknownAlgorithm, UnknownStart, ValidationConfig, default_low_level,
     usual_low_level,
 };
+pub use console::{Progress, Reporter, Step};
 pub use error::TrainError;
 pub use forks::ForkConfig;
 pub use limits::MAX_MINUTES;
@@ -116,8 +117,8 @@ fn baselines(scenario: &Scenario) -> &'static [&'static str] {
 pub struct Controls<'a> {
     /// Set it to end the training after the current round. The state is then stored.
     pub stop: &'a AtomicBool,
-    /// No progress bar and no lines on standard error, except for warnings.
-    pub quiet: bool,
+    /// Shows the training while it runs.
+    pub reporter: &'a dyn Reporter,
     /// Device of the learner. Workers and validation always compute on the processor.
     pub device: DeviceChoice,
     /// Where rounds are played and simulations run; the result is the same, bit for bit. In this process a training has
@@ -222,7 +223,7 @@ pub fn train(mut config: TrainConfig, controls: &Controls<'_>) -> Result<TrainSu
     config.check_memory()?;
     let device = controls.device.open()?;
     let folder = RunFolder::create(&config.out, config.force)?;
-    let console = Console::new(controls.quiet);
+    let console = Console::new(controls.reporter);
     begin(config, folder, console, &device, controls)
 }
 
@@ -237,7 +238,7 @@ pub fn resume(
     controls: &Controls<'_>,
 ) -> Result<TrainSummary, TrainError> {
     let folder = RunFolder::open(dir)?;
-    let console = Console::new(controls.quiet);
+    let console = Console::new(controls.reporter);
     let device = controls.device.open()?;
     let (checkpoints, force) = (folder.checkpoints(), options.force);
     let newest = Stored::newest(&checkpoints, &device.device, force, |line| {
@@ -278,7 +279,7 @@ pub fn resume(
 /// Refuses to continue if results are missing. With `force` it reports which, and continues.
 fn accept_loss(
     folder: &RunFolder,
-    console: &Console,
+    console: &Console<'_>,
     stored: &mut Stored,
     force: bool,
 ) -> Result<(), TrainError> {
@@ -311,7 +312,7 @@ fn accept_loss(
 fn begin_again(
     config: TrainConfig,
     folder: RunFolder,
-    console: Console,
+    console: Console<'_>,
     device: &OpenDevice,
     options: &ResumeOptions,
     controls: &Controls<'_>,
@@ -357,7 +358,7 @@ impl Expected {
 fn begin(
     config: TrainConfig,
     folder: RunFolder,
-    console: Console,
+    console: Console<'_>,
     device: &OpenDevice,
     controls: &Controls<'_>,
 ) -> Result<TrainSummary, TrainError> {
@@ -372,7 +373,7 @@ fn begin(
 }
 
 /// Writes the learner's device into the run folder's log, unless it is the processor.
-fn tell_device(console: &Console, device: &OpenDevice, controls: &Controls<'_>) {
+fn tell_device(console: &Console<'_>, device: &OpenDevice, controls: &Controls<'_>) {
     if controls.device != DeviceChoice::Cpu {
         console.say(&format!(
             "the learner computes on {}: {}",
@@ -383,7 +384,7 @@ fn tell_device(console: &Console, device: &OpenDevice, controls: &Controls<'_>) 
 
 fn run_to_end(
     mut trainer: Trainer,
-    output: &mut Output,
+    output: &mut Output<'_>,
     controls: &Controls<'_>,
 ) -> Result<TrainSummary, TrainError> {
     let validation = validation_set(&trainer, 0..trainer.config.validation.traces)?;
@@ -427,7 +428,7 @@ fn validation_set(trainer: &Trainer, traces: Range<u64>) -> Result<ValidationSet
 /// Compares the best actor with the baselines on validation traces that did not choose it.
 fn final_table(
     trainer: &Trainer,
-    output: &Output,
+    output: &Output<'_>,
     controls: &Controls<'_>,
 ) -> Result<Option<Evaluation>, TrainError> {
     let config = &trainer.config;
@@ -463,7 +464,7 @@ fn final_table(
 /// Reports the comparison of the best actor in each scenario of a mixture, on these validation traces.
 fn tell_by_scenario(
     trainer: &Trainer,
-    output: &Output,
+    output: &Output<'_>,
     traces: Range<u64>,
 ) -> Result<(), TrainError> {
     let config = &trainer.config;

@@ -12,19 +12,19 @@ use crate::report::Curves;
 use crate::state::State;
 
 /// Destinations of a training's output.
-pub(crate) struct Output {
+pub(crate) struct Output<'a> {
     pub(crate) folder: RunFolder,
-    pub(crate) console: Console,
+    pub(crate) console: Console<'a>,
     pub(crate) curves: Curves,
     /// The newest state in the folder.
     pub(crate) stored: Option<PathBuf>,
 }
 
-impl Output {
+impl<'a> Output<'a> {
     /// Opens tables and curves. In a resumed training it cuts the tables back to the stored state.
     pub(crate) fn open(
         mut folder: RunFolder,
-        mut console: Console,
+        mut console: Console<'a>,
         resumed: Option<&State>,
     ) -> Result<Self, TrainError> {
         if resumed.is_some() {
@@ -44,7 +44,7 @@ impl Output {
 
     /// Returns descriptions of missing files that a resumed training needs. Missing rows of the wall-clock table only
     /// cause a warning, because they can be measured again.
-    pub(crate) fn missing(folder: &RunFolder, console: &Console, state: &State) -> Vec<String> {
+    pub(crate) fn missing(folder: &RunFolder, console: &Console<'_>, state: &State) -> Vec<String> {
         let (metrics, perf) = Curves::problems(folder.path(), lengths(state));
         if let Some(problem) = perf {
             console.warn(&format!("{problem}; rows that are missing stay missing"));

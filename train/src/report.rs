@@ -8,7 +8,7 @@ use bufgym_agents::{RoundMetrics, UpdateMetrics};
 use bufgym_env::control::{ALPHAS, LEVELS, MAX_OUTPUTS, cell_centre};
 use bufgym_env::gym::EpisodeStats;
 
-use crate::console::Console;
+use crate::console::{Console, Step};
 use crate::events::{EventFile, Events, Histogram, HyperParameter};
 use crate::folder::{METRICS as METRICS_FILE, PERF as PERF_FILE, Table};
 use crate::learner::Learned;
@@ -289,13 +289,14 @@ impl RoundReport {
         ]
     }
 
-    /// Returns a short text next to the progress bar.
-    pub(crate) fn status(&self) -> String {
-        let [(_, steps), _, (_, updates), ..] = self.speeds();
-        let best = self
-            .best
-            .map_or(String::new(), |best| format!(" · best {best:.3} × DT"));
-        format!("{steps:.0} decisions/s · {updates:.0} updates/s{best}")
+    /// Returns the part of the report that is shown while the training runs.
+    pub(crate) fn step(&self) -> Step {
+        let [(_, decisions_per_s), _, (_, updates_per_s), ..] = self.speeds();
+        Step::Round {
+            decisions_per_s,
+            updates_per_s,
+            best: self.best,
+        }
     }
 
     /// Adds the round to the training curves.
@@ -413,7 +414,7 @@ impl Curves {
     pub(crate) fn round(
         &mut self,
         report: &RoundReport,
-        console: &Console,
+        console: &Console<'_>,
     ) -> Result<(), TrainError> {
         self.metrics.row(&report.metrics_row())?;
         self.perf.row(&report.perf_row())?;
@@ -426,7 +427,7 @@ impl Curves {
     pub(crate) fn validation(
         &mut self,
         report: &RoundReport,
-        console: &Console,
+        console: &Console<'_>,
     ) -> Result<(), TrainError> {
         self.metrics.row(&report.metrics_row())?;
         let step = report.counters.decisions;
@@ -441,7 +442,7 @@ impl Curves {
         Ok(())
     }
 
-    fn report_failure(&mut self, console: &Console) {
+    fn report_failure(&mut self, console: &Console<'_>) {
         if let Some(error) = self.events.take_failure() {
             console.warn(&format!(
                 "the TensorBoard event file cannot be written ({error}); the training continues \

@@ -22,6 +22,7 @@ use bufgym_util::rng::stream;
 use rand::Rng as _;
 
 use crate::backend::Backend;
+use crate::console::{Progress, Step};
 use crate::experience::Experience;
 use crate::folder::RULE;
 use crate::learner::{Learned, Learner, learn_from, learn_from_newest};
@@ -133,12 +134,12 @@ impl Trainer {
     /// begin from are measured in any case.
     pub(crate) fn run(
         &mut self,
-        output: &mut Output,
+        output: &mut Output<'_>,
         validation: &ValidationSet,
         stop: &AtomicBool,
     ) -> Result<Status, TrainError> {
         let mut stored = Instant::now();
-        self.start_bar(output);
+        output.console.reporter.begin(self.progress());
         let status = loop {
             if self.budget_spent() {
                 break Status::Finished;
@@ -147,37 +148,38 @@ impl Trainer {
                 break Status::Interrupted;
             }
             let learned = self.learns();
-            let progress = self.step(output, validation)?;
+            let step = self.step(output, validation)?;
             for note in self.backend.notes() {
                 output.console.say(&note);
             }
             self.check(output)?;
-            output.console.advance(self.progress().1, progress);
+            let reporter = output.console.reporter;
+            reporter.advance(self.progress(), step);
             let begins = self.learns() && !learned;
             if begins {
-                output.console.stop_bar();
-                self.start_bar(output);
+                reporter.end();
+                reporter.begin(self.progress());
             }
             if (begins || self.is_checkpoint_due(stored)) && !self.budget_spent() {
                 self.store_or_warn(output);
                 stored = Instant::now();
             }
         };
-        output.console.stop_bar();
+        output.console.reporter.end();
         self.check(output)?;
         self.store(output)?;
         Ok(status)
     }
 
-    /// Makes one step of the current phase. Returns a short text next to the progress bar.
+    /// Makes one step of the current phase.
     fn step(
         &mut self,
-        output: &mut Output,
+        output: &mut Output<'_>,
         validation: &ValidationSet,
-    ) -> Result<String, TrainError> {
+    ) -> Result<Step, TrainError> {
         let clock = Instant::now();
         match mem::replace(&mut self.phase, Phase::Learn) {
-            Phase::Learn => return Ok(self.round(output, validation)?.status()),
+            Phase::Learn => return Ok(self.round(output, validation)?.step()),
             Phase::Begin => {
                 let search = start::search(&self.config, &self.backend, None)?;
                 self.continue_search(Box::new(search), clock);
@@ -191,10 +193,10 @@ impl Trainer {
                 self.counters.elapsed_s += clock.elapsed().as_secs_f64();
             }
         }
-        let rule = self.phase.search().map(|search| search.state.best.value);
-        Ok(rule.map_or(String::new(), |value| {
-            format!("rule to start from · {value:.3} × DT on training traces")
-        }))
+        let step = |search: &RuleSearch| Step::Search {
+            ratio_to_dt: search.state.best.value,
+        };
+        Ok(self.phase.search().map_or(Step::Imitation, step))
     }
 
     /// Continues with the search, or with the imitation if the search is over. `clock` has the time of this step.
@@ -204,7 +206,7 @@ impl Trainer {
     }
 
     /// Runs a generation of the search for the rule to start from.
-    fn generation(&self, search: &mut RuleSearch, output: &mut Output) -> Result<(), TrainError> {
+    fn generation(&self, search: &mut RuleSearch, output: &mut Output<'_>) -> Result<(), TrainError> {
         search.generation()?;
         if search.is_check_due() {
             search.check()?;
@@ -220,7 +222,7 @@ impl Trainer {
     }
 
     /// Trains the actor to imitate the best rule of the search.
-    fn imitate(&mut self, mut search: RuleSearch, output: &Output) -> Result<(), TrainError> {
+    fn imitate(&mut self, mut search: RuleSearch, output: &Output<'_>) -> Result<(), TrainError> {
         if !search.is_check_due() {
             search.check()?;
         }
@@ -242,7 +244,7 @@ impl Trainer {
 
     /// Writes the best rule of the search so far. A failure does not end the training: the rule is also in the stored
     /// state.
-    fn write_rule(&self, search: &RuleSearch, output: &Output) {
+    fn write_rule(&self, search: &RuleSearch, output: &Output<'_>) {
         // A missing folder is reported after the step.
         if !output.folder.is_there() {
             return;
@@ -255,7 +257,7 @@ impl Trainer {
 
     fn round(
         &mut self,
-        output: &mut Output,
+        output: &mut Output<'_>,
         validation: &ValidationSet,
     ) -> Result<RoundReport, TrainError> {
         let start = Instant::now();
@@ -381,7 +383,7 @@ impl Trainer {
         result: &ValidationResult,
         weights: &ActorWeights,
         at: Counters,
-        output: &Output,
+        output: &Output<'_>,
         validation: &ValidationSet,
     ) -> Result<(), TrainError> {
         let better = result.value.is_finite()
@@ -432,7 +434,7 @@ impl Trainer {
     /// earlier actor. The stored state stays as it is: a resumed run equals one that was not ended here.
     pub(crate) fn validate_last(
         &mut self,
-        output: &mut Output,
+        output: &mut Output<'_>,
         validation: &ValidationSet,
     ) -> Result<(), TrainError> {
         let weights = self.learner.averaged_weights();
@@ -456,7 +458,7 @@ impl Trainer {
     }
 
     /// Stores the whole state.
-    pub(crate) fn store(&self, output: &mut Output) -> Result<(), TrainError> {
+    pub(crate) fn store(&self, output: &mut Output<'_>) -> Result<(), TrainError> {
         let mut state = State::new(self.config.to_toml());
         state.counters = self.counters;
         state.best = self.best;
@@ -484,7 +486,7 @@ impl Trainer {
     }
 
     /// Stores the state. A failure does not end the training: the earlier state is still there.
-    fn store_or_warn(&self, output: &mut Output) {
+    fn store_or_warn(&self, output: &mut Output<'_>) {
         if let Err(error) = self.store(output) {
             output
                 .console
@@ -494,12 +496,12 @@ impl Trainer {
 
     /// Reports files of the run folder that are missing or that this training has not written. The state is stored if
     /// that is still possible.
-    pub(crate) fn check(&self, output: &mut Output) -> Result<(), TrainError> {
+    pub(crate) fn check(&self, output: &mut Output<'_>) -> Result<(), TrainError> {
         let lost = output.lost(self.best.is_some());
         if lost.is_empty() {
             return Ok(());
         }
-        output.console.stop_bar();
+        output.console.reporter.end();
         let path = output.folder.path().to_owned();
         let decisions = self.counters.decisions;
         let left = if !output.folder.is_there() {
@@ -538,24 +540,23 @@ impl Trainer {
         self.learns() && (steps || time || self.config.algorithm == Algorithm::Cma)
     }
 
-    fn start_bar(&self, output: &mut Output) {
-        let (length, position) = self.progress();
-        output.console.start_bar(length, position);
-    }
-
-    /// Returns length and position of the progress bar: generations of a search, then decisions, or seconds if only time
-    /// is limited.
-    fn progress(&self) -> (u64, u64) {
+    fn progress(&self) -> Progress {
         if !self.learns() {
-            let done = self.phase.search().map_or(0, RuleSearch::generations);
-            return (self.config.search().generations, done);
+            return Progress {
+                done: self.phase.search().map_or(0, RuleSearch::generations),
+                total: self.config.search().generations,
+            };
         }
         let (budget, counters) = (&self.config.budget, &self.counters);
         let seconds = 60.0 * budget.minutes.unwrap_or(0.0);
-        let past = floor_u64(counters.elapsed_s.min(seconds));
-        let timed = (floor_u64(seconds), past);
-        let counted = |steps| (steps, counters.decisions.min(steps));
-        budget.steps.map_or(timed, counted)
+        let (done, total) = match budget.steps {
+            Some(steps) => (counters.decisions, steps),
+            None => (floor_u64(counters.elapsed_s), floor_u64(seconds)),
+        };
+        Progress {
+            done: done.min(total),
+            total,
+        }
     }
 }
 

@@ -65,7 +65,7 @@ const TUNED_DT: &str = "dt:alpha=90.4";
 fn on_this_machine(stop: &AtomicBool) -> Controls<'_> {
     Controls {
         stop,
-        quiet: true,
+        reporter: &(),
         device: DeviceChoice::Cpu,
         backend: Backend::default(),
         tuned_dt: |_| Some(Entrant::tuned(TUNED_DT.parse().expect("a policy"))),
