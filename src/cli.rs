@@ -38,6 +38,7 @@ use std::process::ExitCode;
 use bufgym::eval::EvalError;
 use bufgym::train::Backend;
 use bufgym::train::remote::Cluster;
+use bufgym::train::tune::KeptError;
 use bufgym::util::input;
 use clap::{Args, Parser, Subcommand};
 
@@ -137,6 +138,15 @@ impl Common {
     fn note(&self, text: impl std::fmt::Display) {
         if !self.quiet {
             say(text);
+        }
+    }
+}
+
+impl From<KeptError> for CliError {
+    fn from(error: KeptError) -> CliError {
+        match error.is_bad_input() {
+            true => CliError::input(error),
+            false => CliError::failure(error),
         }
     }
 }

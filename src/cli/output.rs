@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use bufgym::eval::suite::ResultCache;
-use bufgym::util::files::{self, Staging, ground, parent};
+use bufgym::util::files::{self, Staging, file_name, ground, parent};
 use bufgym::util::input::visible;
 
 use super::error::{CliError, CliResult, ResultExt as _};
@@ -422,15 +422,6 @@ fn refusal(error: io::Error, context: &str) -> CliError {
 /// Returns a path as one line of a text: the name of a file can neither end the line nor control a terminal.
 pub fn shown(path: &Path) -> String {
     visible(&path.display().to_string())
-}
-
-/// Returns the name with `_` for every character that is unusual in file names.
-pub fn file_name(name: &str) -> String {
-    let plain = |c: char| match c.is_alphanumeric() || "-_.=".contains(c) {
-        true => c,
-        false => '_',
-    };
-    name.chars().map(plain).collect()
 }
 
 /// Largest number of bytes of one of [`file_names`]. It leaves room for a number after the name, and for the

@@ -11,13 +11,14 @@ use bufgym::train::{
     self, Algorithm, Budget, ConfigFile, Controls, Expected, MAX_MINUTES, ResumeOptions, Start,
     Status, TrainConfig, TrainError, TrainSummary, default_low_level, usual_low_level,
 };
+use bufgym::util::files::file_name;
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::interrupt;
-use super::output::{Output, file_name, shown};
+use super::output::{Output, shown};
 use super::progress::TrainingReporter;
 use super::scenario;
 use super::tune::if_tuned;

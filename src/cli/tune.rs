@@ -1,30 +1,29 @@
 //! `bufgym tune`: the best parameters of a policy and its queue management.
 
 mod all;
-mod kept;
 mod linear;
-mod place;
+mod tuned;
 
 use std::path::Path;
 
 use bufgym::env::control::Objective;
 use bufgym::eval::metric::Metric;
 use bufgym::eval::tune::TRACES;
-use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::PolicySpec;
 use bufgym::train::TrainError;
 use bufgym::train::remote::RemoteError;
-use bufgym::train::tune::{self, Progress, TuneConfig, Tuning};
+use bufgym::train::tune::{self, Kept, Progress, TuneConfig, Tuning};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
+use super::output::Output;
 use super::scenario::{ScenarioArgs, check_memory};
 
-pub use kept::{all_tuned, if_tuned, tuned};
+pub use tuned::{all_tuned, if_tuned, tuned};
 
-use kept::Kept;
+use tuned::results;
 
 /// Search a policy's parameters on training traces
 #[derive(Args)]
@@ -91,14 +90,23 @@ pub fn run(args: TuneArgs, common: &Common) -> CliResult {
     let args = args.search;
     let scenario = args.scenario.resolve_any()?;
     let policy: PolicySpec = policy.parse().or_bad_input()?;
-    let config = settings(&args, common, scenario, policy)?;
+    check_memory(&scenario, args.traces, 0)?;
+    let metric = Metric::of(&args.objective);
+    let config = TuneConfig {
+        starts: results().starts(metric, &policy, &scenario)?,
+        metric,
+        simulations: args.simulations(),
+        traces: args.traces,
+        ..TuneConfig::new(scenario, policy, common.seed())
+    };
     let kept = Kept {
+        results: results(),
         scenario: &config.scenario,
         metric: config.metric,
         names: config.policy.names(),
         force: args.force,
     };
-    kept.check()?;
+    Output::file(&kept.file()?, true)?;
     let mut on_progress = |progress: Progress<'_>| {
         common.note(format!(
             "{:>6} of {} simulations; best of its traces {}  {:.4} × DT",
@@ -108,7 +116,7 @@ pub fn run(args: TuneArgs, common: &Common) -> CliResult {
     let tuning = tune::tune(&config, &common.backend(), &mut on_progress).map_err(classify)?;
     let (file, problem) = match kept.keep(tuning.kept(&config)) {
         Ok(file) => (Some(file), None),
-        Err(problem) => (None, Some(problem)),
+        Err(problem) => (None, Some(problem.into())),
     };
     let value = json!({
         "scenario": config.scenario.name,
@@ -128,31 +136,6 @@ impl SearchArgs {
     fn simulations(&self) -> u64 {
         self.simulations.unwrap_or_else(tune::default_simulations)
     }
-}
-
-/// Returns the configuration of a policy's search. It also starts from earlier results: for the policy, and
-/// for the rule without queue management.
-fn settings(
-    args: &SearchArgs,
-    common: &Common,
-    scenario: Scenario,
-    policy: PolicySpec,
-) -> CliResult<TuneConfig> {
-    check_memory(&scenario, args.traces, 0)?;
-    let metric = Metric::of(&args.objective);
-    let own = kept::parameters(metric, &policy.names(), &scenario)?;
-    let rule = match policy.aqm() {
-        Some(_) => kept::parameters(metric, policy.name(), &scenario)?,
-        None => None,
-    };
-    let rule = rule.map(|rule| rule.with_aqm(policy.aqm().cloned()));
-    Ok(TuneConfig {
-        starts: own.into_iter().chain(rule).collect(),
-        metric,
-        simulations: args.simulations(),
-        traces: args.traces,
-        ..TuneConfig::new(scenario, policy, common.seed())
-    })
 }
 
 fn learner_note() -> String {
@@ -202,6 +185,7 @@ fn classify(error: TrainError) -> CliError {
         | TrainError::Simulation(_)
         | TrainError::Remote(RemoteError::Unfit(_)) => CliError::input(error),
         TrainError::Eval(error) => error.into(),
+        TrainError::Kept(error) => error.into(),
         _ => CliError::failure(error),
     }
 }

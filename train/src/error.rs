@@ -16,6 +16,7 @@ use bufgym_util::input::excerpt;
 use bufgym_util::memory::TooMuch;
 
 use crate::remote::RemoteError;
+use crate::tune::KeptError;
 
 /// An error of this crate. Its text is one line with the problem, the place and the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -167,6 +168,9 @@ pub enum TrainError {
     /// Hosts of the cluster failed, or none are left.
     #[error(transparent)]
     Remote(#[from] RemoteError),
+    /// Stored results of searches cannot be used, replaced or written.
+    #[error(transparent)]
+    Kept(#[from] KeptError),
     /// The threads for the rollouts cannot be started.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
@@ -188,6 +192,7 @@ impl TrainError {
             }
             Self::Env(EnvError::NoDecision { .. }) => true,
             Self::Eval(error) => error.is_bad_input(),
+            Self::Kept(error) => error.is_bad_input(),
             Self::Env(_)
             | Self::Entrant(_)
             | Self::Checkpoint(_)

@@ -507,7 +507,7 @@ fn eval_command(config: &TrainConfig, folder: &RunFolder, controls: &Controls<'_
     command
 }
 
-fn is_preset(scenario: &Scenario) -> bool {
+pub(crate) fn is_preset(scenario: &Scenario) -> bool {
     Scenario::preset(&scenario.name).is_ok_and(|preset| preset == *scenario)
 }
 

@@ -206,7 +206,11 @@ impl Trainer {
     }
 
     /// Runs a generation of the search for the rule to start from.
-    fn generation(&self, search: &mut RuleSearch, output: &mut Output<'_>) -> Result<(), TrainError> {
+    fn generation(
+        &self,
+        search: &mut RuleSearch,
+        output: &mut Output<'_>,
+    ) -> Result<(), TrainError> {
         search.generation()?;
         if search.is_check_due() {
             search.check()?;

@@ -7,6 +7,9 @@
 //! traces, the same for all its candidates, so that the search cannot overfit to any of them. Validation traces choose
 //! among the best candidates, of which the default is always one.
 
+mod all;
+mod kept;
+pub mod names;
 mod search;
 mod space;
 
@@ -31,6 +34,8 @@ use crate::validation::ValidationSet;
 use search::{Plan, search, validation_traces};
 use space::Space;
 
+pub use all::{AllConfig, AllProgress, AllTuned, Outcome, TunedPolicy, tune_all};
+pub use kept::{Kept, KeptError, Results};
 pub use space::Edge;
 
 /// Least number of simulations of a search.

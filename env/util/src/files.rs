@@ -433,6 +433,15 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Returns the name with `_` for every character that is unusual in file names.
+pub fn file_name(name: &str) -> String {
+    let plain = |c: char| match c.is_alphanumeric() || "-_.=".contains(c) {
+        true => c,
+        false => '_',
+    };
+    name.chars().map(plain).collect()
+}
+
 /// Returns the folder that holds `path`; `.` for a bare name.
 pub fn parent(path: &Path) -> &Path {
     match path.parent() {

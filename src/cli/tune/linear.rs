@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use bufgym::env::control::{LowLevelPolicy, Objective};
 use bufgym::eval::Entrant;
 use bufgym::eval::entrant::LINEAR;
@@ -9,17 +10,22 @@ use bufgym::eval::tune::TRACES;
 use bufgym::models::LinearFile;
 use bufgym::sim::scenario::Scenario;
 use bufgym::train::linear::{CheckedRule, Generation, LinearConfig, LinearTuning, tune_linear};
+use bufgym::train::tune::names::{candidates, key, new_file};
+use bufgym::util::files::file_name;
 use clap::Args;
 use serde_json::json;
 
-use super::{classify, place};
+use super::classify;
 use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult, ResultExt as _};
-use crate::cli::output::{Output, file_name};
+use crate::cli::output::Output;
 use crate::cli::scenario::{ScenarioArgs, check_memory};
 
 /// Default folder of the rules, one file per scenario with all its settings.
 const FOLDER: &str = "checkpoints";
+
+/// Start of the names of these files.
+const PREFIX: &str = "linear-";
 
 /// Objective of the rule `linear:tuned`.
 const KEPT_OBJECTIVE: &str = "fct";
@@ -152,27 +158,24 @@ fn default_file(config: &LinearConfig) -> CliResult<PathBuf> {
     let scenario = &config.scenario;
     let objective = config.objective.to_string();
     if objective != KEPT_OBJECTIVE {
-        return Ok(file(&format!("{}-{objective}", place::key(scenario))));
+        return Ok(file(&format!("{}-{objective}", key(scenario))));
     }
     if let Some((path, _)) = stored(scenario)? {
         return Ok(path);
     }
-    let usual = file(&place::key(scenario));
-    match usual.exists() {
-        // The file has the name of this scenario, but other settings: earlier versions named files that way.
-        true => Ok(file(&place::hashed(scenario))),
-        false => Ok(usual),
-    }
+    Ok(new_file(Path::new(FOLDER), PREFIX, scenario))
 }
 
 fn file(name: &str) -> PathBuf {
-    Path::new(FOLDER).join(format!("{LINEAR}-{}.json", file_name(name)))
+    Path::new(FOLDER).join(format!("{PREFIX}{}.json", file_name(name)))
 }
 
 /// Returns the rule that was found for the scenario, with its file.
 fn stored(scenario: &Scenario) -> CliResult<Option<(PathBuf, LinearFile)>> {
-    let prefix = format!("{LINEAR}-{}", file_name(&scenario.name));
-    for path in place::candidates(Path::new(FOLDER), &prefix)? {
+    let prefix = format!("{PREFIX}{}", file_name(&scenario.name));
+    let folder = Path::new(FOLDER);
+    let candidates = candidates(folder, &prefix);
+    for path in candidates.context(FOLDER).or_bad_input()? {
         let found = LinearFile::load(&path).or_bad_input()?;
         let origin = path.display().to_string();
         let settings = Scenario::from_toml_str(&found.scenario_toml, &origin).or_bad_input()?;
@@ -192,7 +195,7 @@ pub fn tuned(scenario: &Scenario) -> CliResult<Entrant> {
         return Err(CliError::bad(format!(
             "policy {LINEAR}:tuned was not tuned for scenario {} with these settings (looked for {}); run `bufgym tune {LINEAR}` with the same --scenario and --set first",
             scenario.name,
-            file(&place::key(scenario)).display()
+            file(&key(scenario)).display()
         )));
     };
     Ok(Entrant::linear(

@@ -1,13 +1,11 @@
-//! Files for results of searches: one for every scenario with all its settings.
+//! Names of files for results of searches: one for every scenario with all its settings.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use bufgym::models::files::sha256;
-use bufgym::sim::scenario::Scenario;
-
-use crate::cli::error::{CliError, CliResult};
-use crate::cli::output::file_name;
+use bufgym_models::files::sha256;
+use bufgym_sim::scenario::Scenario;
+use bufgym_util::files::file_name;
 
 /// Number of hexadecimal digits of the hash in a name.
 const DIGITS: usize = 12;
@@ -15,29 +13,39 @@ const DIGITS: usize = 12;
 /// Returns `NAME` for an unchanged preset; for other settings `NAME-HASH`, with the first 12 hexadecimal
 /// digits of the SHA-256 of all settings.
 pub fn key(scenario: &Scenario) -> String {
-    let is_preset = Scenario::preset(&scenario.name).is_ok_and(|preset| preset == *scenario);
-    match is_preset {
+    match crate::is_preset(scenario) {
         true => file_name(&scenario.name),
         false => hashed(scenario),
     }
 }
 
 /// Returns `NAME-HASH`, also for a preset.
-pub fn hashed(scenario: &Scenario) -> String {
+fn hashed(scenario: &Scenario) -> String {
     let hash = sha256(scenario.to_toml().as_bytes());
     format!("{}-{}", file_name(&scenario.name), &hash[..DIGITS])
+}
+
+/// Returns the path of a new file of the scenario in a folder: `PREFIXNAME.json`, or `PREFIXNAME-HASH.json` if the
+/// former exists. Then it has other settings: earlier versions named files that way.
+pub fn new_file(folder: &Path, prefix: &str, scenario: &Scenario) -> PathBuf {
+    let file = |name: String| folder.join(format!("{prefix}{name}.json"));
+    let usual = file(key(scenario));
+    match usual.exists() {
+        true => file(hashed(scenario)),
+        false => usual,
+    }
 }
 
 /// Returns the files `PREFIX.json` and `PREFIX-HASH.json` in a folder, in this order. The hash only
 /// distinguishes names: the content of a file says which scenario it is for.
 ///
 /// # Errors
-/// Bad input: the folder cannot be read.
-pub fn candidates(folder: &Path, prefix: &str) -> CliResult<Vec<PathBuf>> {
+/// Fails if the folder cannot be read. A folder that is missing has no files.
+pub fn candidates(folder: &Path, prefix: &str) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(CliError::bad(format!("{}: {error}", folder.display()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
     };
     let mut found: Vec<PathBuf> = entries
         .flatten()
@@ -62,29 +70,6 @@ fn is_candidate(path: &Path, prefix: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_setting_has_its_own_name() {
-        let preset = Scenario::default();
-        assert_eq!(key(&preset), "ndt-16x1g");
-        let mut names = vec![key(&preset)];
-        for setting in ["load=0.6", "buffer_bytes=200000", "min_rto_us=10000"] {
-            let mut scenario = preset.clone();
-            scenario.set(setting).unwrap();
-            names.push(key(&scenario));
-        }
-        names.sort();
-        names.dedup();
-        assert_eq!(names.len(), 4);
-        let names = names
-            .iter()
-            .map(|name| PathBuf::from(format!("{name}.json")));
-        assert!(
-            names
-                .into_iter()
-                .all(|path| is_candidate(&path, "ndt-16x1g"))
-        );
-    }
 
     #[test]
     fn other_files_are_not_read() {
