@@ -126,13 +126,10 @@ impl Backend {
         student: &Decider,
         teacher: &LinearRule,
     ) -> Result<Vec<Vec<Examples>>, TrainError> {
-        if let Some(cluster) = &self.hosts {
-            return Ok(cluster.teach(setting, traces, student, teacher)?);
+        match &self.hosts {
+            Some(cluster) => Ok(cluster.teach(setting, traces, student, teacher)?),
+            None => Ok(self.install(|| setting.teach(traces, student, teacher))?),
         }
-        let student = student.ready();
-        let play = |&at: &TraceRef| setting.teach(at, &student, teacher);
-        let met = self.install(|| traces.par_iter().map(play).collect::<Result<_, SimError>>());
-        Ok(met?)
     }
 
     /// Evaluates policies on the traces with these indices of a split.

@@ -14,6 +14,7 @@ use bufgym_eval::metric::Metric;
 use bufgym_sim::scenario::Scenario;
 use bufgym_util::convert::index;
 use bufgym_util::input::excerpt;
+use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::TrainError;
@@ -208,38 +209,41 @@ pub enum Start {
     Rule,
 }
 
-/// The error for a text that is not the name of a [`Start`].
+/// The error for a text that is not the name of a [`Start`] or an [`Algorithm`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown start `{}`; must be random or rule", excerpt(.0))]
-pub struct UnknownStart(String);
+#[error("unknown {what} `{}`; must be {names}", excerpt(.text))]
+pub struct UnknownName {
+    what: &'static str,
+    text: String,
+    names: &'static str,
+}
+
+/// Reads a name as settings have it. `what` and `names` are for the error.
+fn named<'a, T: Deserialize<'a>>(
+    text: &'a str,
+    what: &'static str,
+    names: &'static str,
+) -> Result<T, UnknownName> {
+    T::deserialize(StrDeserializer::<serde::de::value::Error>::new(text)).map_err(|_| UnknownName {
+        what,
+        text: text.to_owned(),
+        names,
+    })
+}
 
 impl FromStr for Start {
-    type Err = UnknownStart;
+    type Err = UnknownName;
 
-    fn from_str(text: &str) -> Result<Self, UnknownStart> {
-        match text {
-            "random" => Ok(Self::Random),
-            "rule" => Ok(Self::Rule),
-            _ => Err(UnknownStart(text.to_owned())),
-        }
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        named(text, "start", "random or rule")
     }
 }
 
-/// The error for a text that is not the name of an [`Algorithm`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown algorithm `{}`; must be sac, ppo or cma", excerpt(.0))]
-pub struct UnknownAlgorithm(String);
-
 impl FromStr for Algorithm {
-    type Err = UnknownAlgorithm;
+    type Err = UnknownName;
 
-    fn from_str(text: &str) -> Result<Self, UnknownAlgorithm> {
-        match text {
-            "sac" => Ok(Self::Sac),
-            "ppo" => Ok(Self::Ppo),
-            "cma" => Ok(Self::Cma),
-            _ => Err(UnknownAlgorithm(text.to_owned())),
-        }
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        named(text, "algorithm", "sac, ppo or cma")
     }
 }
 

@@ -113,11 +113,7 @@ impl RunFolder {
 
     fn remove_earlier_run(&self) -> Result<(), TrainError> {
         for path in files_of_a_run(&self.path)? {
-            let removed = match path.is_dir() {
-                true => fs::remove_dir_all(&path),
-                false => fs::remove_file(&path),
-            };
-            removed.map_err(TrainError::io(&path))?;
+            files::remove(&path).map_err(TrainError::io(&path))?;
         }
         Ok(())
     }

@@ -75,8 +75,7 @@ use serde::Serialize;
 pub use backend::Backend;
 pub use config::{
     Algorithm, Budget, CheckpointConfig, ConfigFile, LearnerConfig, RolloutConfig, Start,
-    StartConfig, TrainConfig, UnknownAlgorithm, UnknownStart, ValidationConfig, default_low_level,
-    usual_low_level,
+    StartConfig, TrainConfig, UnknownName, ValidationConfig, default_low_level, usual_low_level,
 };
 pub use console::{Progress, Reporter, Step};
 pub use error::TrainError;

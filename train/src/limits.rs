@@ -1,5 +1,7 @@
 //! Checks of a training's settings, and of its memory against that of the machine.
 
+use std::ops::RangeInclusive;
+
 use bufgym_agents::{Batch, Transition, UpdateMetrics};
 use bufgym_env::control::RewardBaseline;
 use bufgym_models::linear::LINEAR;
@@ -92,7 +94,7 @@ impl TrainConfig {
     }
 
     fn check_counts(&self) -> Result<(), TrainError> {
-        let (rollout, learner) = (&self.rollout, &self.learner);
+        let (rollout, forks, learner) = (&self.rollout, &self.forks, &self.learner);
         let (validation, checkpoint) = (&self.validation, &self.checkpoint);
         let (start, search) = (&self.start, self.search());
         let steps = self.budget.steps.unwrap_or(1);
@@ -104,70 +106,45 @@ impl TrainConfig {
             "start.rule",
             &format!("must be empty or {weights} finite numbers"),
         )?;
-        for (setting, value, least, most) in [
-            ("seed", self.seed, 0, MAX_SEED),
-            ("budget.steps", steps, 1, MAX_COUNT),
-            ("rollout.workers", rollout.workers as u64, 1, MAX_PARALLEL),
-            ("rollout.threads", rollout.threads as u64, 0, MAX_PARALLEL),
-            (
-                "rollout.decisions_per_round",
-                rollout.decisions_per_round,
-                1,
-                1_000_000,
-            ),
-            (
-                "rollout.learning_starts",
-                rollout.learning_starts,
-                1,
-                MAX_COUNT,
-            ),
-            ("rollout.traces", rollout.traces, 0, MAX_COUNT),
-            (
-                "learner.updates_per_round",
-                learner.updates_per_round,
-                0,
-                1_000_000,
-            ),
-            (
-                "learner.replay_capacity",
-                learner.replay_capacity as u64,
-                1,
-                10_000_000_000,
-            ),
-            ("forks.kept", self.forks.kept as u64, 1, 100_000_000),
-            ("learner.n_step", learner.n_step as u64, 1, 10_000),
-            (
-                "validation.every_decisions",
-                validation.every_decisions,
-                1,
-                MAX_COUNT,
-            ),
-            ("validation.traces", validation.traces, 1, 1_000_000),
-            (
-                "validation.final_traces",
-                validation.final_traces,
-                0,
-                1_000_000,
-            ),
-            ("validation.seed", validation.seed, 0, MAX_SEED),
-            (
-                "checkpoint.every_rounds",
-                checkpoint.every_rounds,
-                0,
-                MAX_COUNT,
-            ),
-            ("checkpoint.keep", checkpoint.keep as u64, 1, 1_000_000),
-            ("start.generations", search.generations, 0, MAX_GENERATIONS),
-            ("start.candidates", start.candidates as u64, 2, 10_000),
-            ("start.traces", search.traces, 1, 1_000_000),
-            ("start.choosing_traces", start.choosing_traces, 1, 1_000_000),
-            ("start.lessons", start.lessons, 1, 10_000),
-            ("start.lesson_traces", start.lesson_traces, 1, 1_000_000),
-            ("start.lesson_steps", start.lesson_steps, 1, 1_000_000),
-        ] {
+        let count = |setting, value: u64, range: RangeInclusive<u64>| {
+            let (least, most) = (range.start(), range.end());
             let problem = format!("must be from {least} to {most}, not {value}");
-            require((least..=most).contains(&value), setting, &problem)?;
+            require(range.contains(&value), setting, &problem)
+        };
+        /// Checks a setting of that table and name.
+        macro_rules! count {
+            ($table:ident.$name:ident, $range:expr) => {
+                count(
+                    concat!(stringify!($table), ".", stringify!($name)),
+                    $table.$name as u64,
+                    $range,
+                )?
+            };
         }
+        count("seed", self.seed, 0..=MAX_SEED)?;
+        count("budget.steps", steps, 1..=MAX_COUNT)?;
+        count!(rollout.workers, 1..=MAX_PARALLEL);
+        count!(rollout.threads, 0..=MAX_PARALLEL);
+        count!(rollout.decisions_per_round, 1..=1_000_000);
+        count!(rollout.learning_starts, 1..=MAX_COUNT);
+        count!(rollout.traces, 0..=MAX_COUNT);
+        count!(learner.updates_per_round, 0..=1_000_000);
+        count!(learner.replay_capacity, 1..=10_000_000_000);
+        count!(forks.kept, 1..=100_000_000);
+        count!(learner.n_step, 1..=10_000);
+        count!(validation.every_decisions, 1..=MAX_COUNT);
+        count!(validation.traces, 1..=1_000_000);
+        count!(validation.final_traces, 0..=1_000_000);
+        count!(validation.seed, 0..=MAX_SEED);
+        count!(checkpoint.every_rounds, 0..=MAX_COUNT);
+        count!(checkpoint.keep, 1..=1_000_000);
+        count("start.generations", search.generations, 0..=MAX_GENERATIONS)?;
+        count!(start.candidates, 2..=10_000);
+        count("start.traces", search.traces, 1..=1_000_000)?;
+        count!(start.choosing_traces, 1..=1_000_000);
+        count!(start.lessons, 1..=10_000);
+        count!(start.lesson_traces, 1..=1_000_000);
+        count!(start.lesson_steps, 1..=1_000_000);
         Ok(())
     }
 
@@ -177,6 +154,7 @@ impl TrainConfig {
         let (short, long) = TIME_CONSTANTS;
         let search = self.search();
         let log_std = f64::from(self.start.log_std);
+        let every = self.checkpoint.every_seconds;
         for (setting, value, least, most) in [
             ("forks.rate", self.forks.rate, 0.0, 1.0),
             ("start.share", search.share, 0.0, 1.0),
@@ -184,30 +162,25 @@ impl TrainConfig {
             ("start.log_std", log_std, -5.0, 2.0),
             ("rollout.tau_s", rollout.tau_s, short, long),
             ("budget.minutes", minutes, 1e-6, MAX_MINUTES),
-            (
-                "checkpoint.every_seconds",
-                self.checkpoint.every_seconds,
-                1e-3,
-                1e9,
-            ),
+            ("checkpoint.every_seconds", every, 1e-3, 1e9),
         ] {
             let problem = format!("must be a number from {least} to {most}, not {value:e}");
             require((least..=most).contains(&value), setting, &problem)?;
         }
-        let horizon = rollout.horizon_s;
+        for (setting, value) in [
+            ("rollout.horizon_s", rollout.horizon_s),
+            ("rollout.noise_s", rollout.noise_s),
+        ] {
+            let problem =
+                format!("must be a number from {short} to {long}, or 0 for none, not {value:e}");
+            require(
+                value == 0.0 || (short..=long).contains(&value),
+                setting,
+                &problem,
+            )?;
+        }
         require(
-            horizon == 0.0 || (short..=long).contains(&horizon),
-            "rollout.horizon_s",
-            &format!("must be a number from {short} to {long}, or 0 for none, not {horizon:e}"),
-        )?;
-        let noise = rollout.noise_s;
-        require(
-            noise == 0.0 || (short..=long).contains(&noise),
-            "rollout.noise_s",
-            &format!("must be a number from {short} to {long}, or 0 for none, not {noise:e}"),
-        )?;
-        require(
-            horizon == 0.0 || rollout.baseline == RewardBaseline::UnlimitedBuffer,
+            rollout.horizon_s == 0.0 || rollout.baseline == RewardBaseline::UnlimitedBuffer,
             "rollout.horizon_s",
             "must be 0 where rollout.baseline is not \"unlimited-buffer\"",
         )
@@ -337,43 +310,33 @@ mod tests {
 
     #[test]
     fn no_count_is_unbounded() {
-        type Change = fn(&mut TrainConfig);
-        let changes: [(&str, Change); 17] = [
-            ("seed", |c| c.seed = u64::MAX),
-            ("budget.steps", |c| c.budget.steps = Some(u64::MAX)),
-            ("rollout.workers", |c| c.rollout.workers = usize::MAX),
-            ("rollout.threads", |c| c.rollout.threads = usize::MAX),
-            ("rollout.decisions_per_round", |c| {
-                c.rollout.decisions_per_round = u64::MAX;
-            }),
-            ("rollout.learning_starts", |c| {
-                c.rollout.learning_starts = u64::MAX;
-            }),
-            ("rollout.traces", |c| c.rollout.traces = u64::MAX),
-            ("learner.updates_per_round", |c| {
-                c.learner.updates_per_round = u64::MAX;
-            }),
-            ("learner.replay_capacity", |c| {
-                c.learner.replay_capacity = usize::MAX;
-            }),
-            ("learner.n_step", |c| c.learner.n_step = usize::MAX),
-            ("validation.every_decisions", |c| {
-                c.validation.every_decisions = u64::MAX;
-            }),
-            ("validation.traces", |c| c.validation.traces = u64::MAX),
-            ("validation.final_traces", |c| {
-                c.validation.final_traces = u64::MAX;
-            }),
-            ("validation.seed", |c| c.validation.seed = u64::MAX),
-            ("checkpoint.every_rounds", |c| {
-                c.checkpoint.every_rounds = u64::MAX;
-            }),
-            ("checkpoint.keep", |c| c.checkpoint.keep = usize::MAX),
-            ("batch_size", |c| c.sac.batch_size = usize::MAX),
-        ];
-        for (setting, change) in changes {
-            let message = refused(change);
-            assert!(message.contains(setting), "{setting}: {message}");
+        let usual = TrainConfig::default().identity();
+        let tables = usual
+            .iter()
+            .filter_map(|(key, value)| Some((key, value.as_table()?)));
+        let names = tables.flat_map(|(table, settings)| {
+            let counts = settings.iter().filter(|(_, value)| value.is_integer());
+            counts.map(move |(key, _)| format!("{table}.{key}"))
+        });
+        // The largest valid seed is the largest whole number in TOML.
+        let names = names.filter(|name| !name.starts_with("scenario.") && !name.ends_with(".seed"));
+        let names: Vec<String> = names.collect();
+        assert!(names.len() > 15, "{names:?}");
+        for name in names {
+            let text = format!("{name} = {}", i64::MAX);
+            let read = TrainConfig::from_toml_str(&text, "a.toml".as_ref());
+            let message = read
+                .and_then(|config| config.validate())
+                .unwrap_err()
+                .to_string();
+            let key = name.split('.').next_back().unwrap();
+            assert!(message.contains(key), "{name}: {message}");
+        }
+        for change in [
+            |c: &mut TrainConfig| c.seed = u64::MAX,
+            |c: &mut TrainConfig| c.validation.seed = u64::MAX,
+        ] {
+            assert!(refused(change).contains("seed"));
         }
     }
 

@@ -224,15 +224,14 @@ mod tests {
 
     fn small(generations: u64) -> LinearConfig {
         let mut scenario = Scenario::default();
-        for setting in [
+        let settings = [
             "ports=4",
             "active_ports=2..4",
             "incast_degree=2..3",
             "flows=40..60",
             "buffer_bytes=200000",
-        ] {
-            scenario.set(setting).unwrap();
-        }
+        ];
+        scenario.set_all(settings).unwrap();
         LinearConfig {
             traces: 3,
             generations,

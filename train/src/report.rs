@@ -17,43 +17,55 @@ use crate::state::Counters;
 use crate::validation::ValidationResult;
 use crate::{TrainConfig, TrainError};
 
-/// Columns of `metrics.csv`. The same settings reproduce all of them bit for bit.
-const METRICS: &str = "round,decisions,updates,replay,critic_loss,actor_loss,\
-    temperature,entropy,q_mean,target_mean,td_error,alpha_mean_log2,episodes,episode_return,\
-    episode_decisions,episode_mean_fct_ms,episode_drops,episode_timeouts,validation,\
-    validation_low,validation_high,validation_won,validation_fct_ratio,best,alpha_spread_log2,kl,explained,actor_lr,forked,simulations";
+/// First columns of `metrics.csv`, whole numbers.
+const COUNTS: &str = "round,decisions,updates,replay";
+
+/// Further columns of `metrics.csv`, each with the tags of its training curve by soft actor-critic and by proximal
+/// policy optimisation; without a tag there is no curve. The same settings reproduce all of them bit for bit.
+const COLUMNS: [(&str, &str, &str); 26] = [
+    ("critic_loss", "loss/critic", "loss/critic"),
+    ("actor_loss", "loss/actor", "loss/actor"),
+    ("temperature", "sac/temperature", ""),
+    ("entropy", "sac/entropy", "ppo/entropy"),
+    ("q_mean", "sac/q_mean", "ppo/value_mean"),
+    ("target_mean", "sac/target_mean", "ppo/return_mean"),
+    ("td_error", "sac/td_error", "ppo/advantage"),
+    column("alpha_mean_log2", "rollout/alpha_mean_log2"),
+    column("episodes", ""),
+    column("episode_return", "rollout/episode_return"),
+    column("episode_decisions", "rollout/episode_decisions"),
+    column("episode_mean_fct_ms", "rollout/mean_fct_ms"),
+    column("episode_drops", "rollout/drops"),
+    column("episode_timeouts", "rollout/timeouts"),
+    column("validation", "validation/ratio_to_dt"),
+    column("validation_low", ""),
+    column("validation_high", ""),
+    column("validation_won", "validation/won"),
+    column("validation_fct_ratio", "validation/mean_fct_ratio_to_dt"),
+    column("best", ""),
+    column("alpha_spread_log2", "rollout/alpha_spread_log2"),
+    ("kl", "sac/kl", "ppo/kl"),
+    ("explained", "", "ppo/explained_variance"),
+    ("actor_lr", "sac/actor_lr", "ppo/actor_lr"),
+    column("forked", ""),
+    column("simulations", ""),
+];
+
+const fn column(
+    name: &'static str,
+    tag: &'static str,
+) -> (&'static str, &'static str, &'static str) {
+    (name, tag, tag)
+}
+
+fn metrics_header() -> String {
+    let names = COLUMNS.map(|(name, ..)| name);
+    format!("{COUNTS},{}", names.join(","))
+}
 
 /// Columns of `perf.csv`. They depend on the wall clock.
 const PERF: &str = "round,decisions,elapsed_s,round_s,env_steps_per_s,packets_per_s,\
     updates_per_s,learner_share,rollout_share,validation_share,idle_share";
-
-/// Tags of the training curves that both algorithms have.
-struct Tags {
-    entropy: &'static str,
-    value: &'static str,
-    target: &'static str,
-    error: &'static str,
-    kl: &'static str,
-    actor_lr: &'static str,
-}
-
-const SAC_TAGS: Tags = Tags {
-    entropy: "sac/entropy",
-    value: "sac/q_mean",
-    target: "sac/target_mean",
-    error: "sac/td_error",
-    kl: "sac/kl",
-    actor_lr: "sac/actor_lr",
-};
-
-const PPO_TAGS: Tags = Tags {
-    entropy: "ppo/entropy",
-    value: "ppo/value_mean",
-    target: "ppo/return_mean",
-    error: "ppo/advantage",
-    kl: "ppo/kl",
-    actor_lr: "ppo/actor_lr",
-};
 
 /// Means over the updates of a round.
 #[derive(Clone, Copy, Debug, Default)]
@@ -207,14 +219,11 @@ pub(crate) struct RoundReport {
 }
 
 impl RoundReport {
-    pub(crate) fn metrics_row(&self) -> String {
+    /// Returns the values of [`COLUMNS`].
+    fn values(&self) -> [Option<f64>; COLUMNS.len()] {
         let (counters, learning, rollouts) = (&self.counters, &self.learning, &self.rollouts);
         let validation = |field: fn(&ValidationResult) -> f64| self.validation.as_ref().map(field);
-        let mut row = format!(
-            "{},{},{},{}",
-            counters.rounds, counters.decisions, counters.updates, self.replay
-        );
-        for value in [
+        [
             learning.critic_loss,
             learning.actor_loss,
             learning.temperature,
@@ -241,7 +250,16 @@ impl RoundReport {
             learning.actor_lr,
             Some(counters.forked as f64),
             Some(self.simulations as f64),
-        ] {
+        ]
+    }
+
+    pub(crate) fn metrics_row(&self) -> String {
+        let counters = &self.counters;
+        let mut row = format!(
+            "{},{},{},{}",
+            counters.rounds, counters.decisions, counters.updates, self.replay
+        );
+        for value in self.values() {
             row.push(',');
             if let Some(value) = value {
                 let _ = write!(row, "{value}");
@@ -301,32 +319,11 @@ impl RoundReport {
 
     /// Adds the round to the training curves.
     pub(crate) fn write_events(&self, file: &mut EventFile) -> io::Result<()> {
-        let step = self.counters.decisions;
-        let (learning, rollouts) = (&self.learning, &self.rollouts);
-        let tags = match learning.explained {
-            None => SAC_TAGS,
-            Some(_) => PPO_TAGS,
-        };
-        for (tag, value) in [
-            ("loss/critic", learning.critic_loss),
-            ("loss/actor", learning.actor_loss),
-            ("sac/temperature", learning.temperature),
-            (tags.entropy, learning.entropy),
-            (tags.value, learning.q_mean),
-            (tags.target, learning.target_mean),
-            (tags.error, learning.td_error),
-            (tags.kl, learning.kl),
-            ("ppo/explained_variance", learning.explained),
-            (tags.actor_lr, learning.actor_lr),
-            ("rollout/alpha_mean_log2", rollouts.alpha_mean_log2()),
-            ("rollout/alpha_spread_log2", rollouts.spread),
-            ("rollout/episode_return", rollouts.return_),
-            ("rollout/episode_decisions", rollouts.decisions),
-            ("rollout/mean_fct_ms", rollouts.mean_fct_ms),
-            ("rollout/drops", rollouts.drops),
-            ("rollout/timeouts", rollouts.timeouts),
-        ] {
-            if let Some(value) = value {
+        let (step, rollouts) = (self.counters.decisions, &self.rollouts);
+        let by_ppo = self.learning.explained.is_some();
+        for ((_, sac, ppo), value) in COLUMNS.into_iter().zip(self.values()) {
+            let tag = if by_ppo { ppo } else { sac };
+            if let (Some(value), false) = (value, tag.is_empty()) {
                 file.scalar(tag, step, value)?;
             }
         }
@@ -339,15 +336,6 @@ impl RoundReport {
         if rollouts.early != [0; LEVELS] {
             let early = Histogram::of_cells(&centres, &rollouts.early);
             file.histogram("rollout/early_drop", step, &early)?;
-        }
-        if let Some(validation) = &self.validation {
-            file.scalar("validation/ratio_to_dt", step, validation.value)?;
-            file.scalar(
-                "validation/mean_fct_ratio_to_dt",
-                step,
-                validation.fct_ratio,
-            )?;
-            file.scalar("validation/won", step, validation.won)?;
         }
         file.flush()
     }
@@ -370,7 +358,7 @@ impl Curves {
         restart_at: Option<u64>,
     ) -> Result<Self, TrainError> {
         Ok(Self {
-            metrics: Table::reopen(folder.join(METRICS_FILE), bytes.0, METRICS)?,
+            metrics: Table::reopen(folder.join(METRICS_FILE), bytes.0, &metrics_header())?,
             perf: Table::reopen(folder.join(PERF_FILE), bytes.1, PERF)?,
             events: Events::new(EventFile::create(folder, restart_at)),
         })
@@ -378,7 +366,7 @@ impl Curves {
 
     /// Returns the reasons why `metrics.csv` and `perf.csv` cannot be cut back to these lengths.
     pub(crate) fn problems(folder: &Path, bytes: (u64, u64)) -> (Option<String>, Option<String>) {
-        let metrics = Table::problem(&folder.join(METRICS_FILE), bytes.0, METRICS);
+        let metrics = Table::problem(&folder.join(METRICS_FILE), bytes.0, &metrics_header());
         let perf = Table::problem(&folder.join(PERF_FILE), bytes.1, PERF);
         (metrics, perf)
     }
@@ -506,19 +494,9 @@ mod tests {
     #[test]
     fn rows_have_a_value_or_nothing_for_every_column() {
         let columns = |text: &str| text.split(',').count();
-        let mut report = RoundReport::default();
-        assert_eq!(columns(&report.metrics_row()), columns(METRICS));
+        let report = RoundReport::default();
+        assert_eq!(columns(&report.metrics_row()), columns(&metrics_header()));
         assert_eq!(columns(&report.perf_row()), columns(PERF));
-        report.validation = Some(ValidationResult {
-            value: 0.9,
-            low: 0.8,
-            high: 1.0,
-            won: 0.5,
-            fct_ratio: 0.9,
-            failed: 0,
-        });
-        report.clock.wall_s = 1.0;
-        assert_eq!(columns(&report.metrics_row()), columns(METRICS));
         assert!(!report.perf_row().contains("NaN"));
     }
 

@@ -115,29 +115,34 @@ impl Setting {
         })
     }
 
-    /// Plays a trace with the student, and returns the teacher's actions in the states that it meets, by number of ports.
+    /// Plays every trace with the student, and returns the teacher's actions in the states that it meets, by trace, then
+    /// by number of ports. Runs in parallel on the current pool.
     ///
     /// # Errors
-    /// When the student does not fit the scenario.
+    /// When the student does not fit a scenario.
     ///
     /// # Panics
     /// When the student is a rule.
     pub(crate) fn teach(
         &self,
-        at: TraceRef,
-        student: &RunnablePolicy,
+        traces: &[TraceRef],
+        student: &Decider,
         teacher: &LinearRule,
-    ) -> Result<Vec<Examples>, SimError> {
-        let scenario = &self.scenarios[at.scenario];
-        let trace = generate(scenario, at.seed);
-        let mut student = Student {
-            examples: Vec::new(),
-            controller: student.controller(),
-            teacher: teacher.clone(),
-            taught: Vec::new(),
+    ) -> Result<Vec<Vec<Examples>>, SimError> {
+        let student = student.ready();
+        let play = |at: &TraceRef| -> Result<Vec<Examples>, SimError> {
+            let scenario = &self.scenarios[at.scenario];
+            let trace = generate(scenario, at.seed);
+            let mut student = Student {
+                examples: Vec::new(),
+                controller: student.controller(),
+                teacher: teacher.clone(),
+                taught: Vec::new(),
+            };
+            run_controlled(scenario, &trace, &mut student, &self.options())?;
+            Ok(student.examples)
         };
-        run_controlled(scenario, &trace, &mut student, &self.options())?;
-        Ok(student.examples)
+        traces.par_iter().map(play).collect()
     }
 
     fn options(&self) -> RunOptions {

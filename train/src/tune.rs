@@ -13,14 +13,15 @@ pub mod names;
 mod search;
 mod space;
 
+use std::ops::Range;
+
 use bufgym_env::control::LowLevelPolicy;
-use bufgym_eval::metric::Metric;
+use bufgym_eval::metric::{Comparison, Metric};
 use bufgym_eval::tune::{TRACES, Tuned};
 use bufgym_sim::network::{SimError, Simulation};
 use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::PolicySpec;
-use bufgym_sim::traffic::{FlowSpec, Trace};
-use bufgym_sim::units::Instant;
+use bufgym_sim::traffic::Trace;
 use bufgym_util::rng::{Split, stream};
 use serde::Serialize;
 
@@ -266,41 +267,13 @@ struct TraceSchedule<'a> {
 }
 
 impl TraceSchedule<'_> {
-    fn traces(
-        &mut self,
-        split: Split,
-        indices: std::ops::Range<u64>,
-    ) -> Result<ValidationSet, TrainError> {
-        let config = self.config;
-        self.simulations += indices.end - indices.start;
-        let setting = Setting {
-            scenarios: vec![config.scenario.clone()],
-            metric: config.metric,
-            low_level: LowLevelPolicy::default(),
-        };
-        ValidationSet::new(self.backend, setting, (split, config.seed), indices)
-    }
-
-    /// The value of each policy relative to DT on so many fresh training traces.
+    /// The value of each policy relative to DT on so many fresh training traces; infinite if it does not fit.
     fn costs(&mut self, policies: &[PolicySpec], traces: u64) -> Result<Vec<f64>, TrainError> {
-        let set = self.traces(Split::Train, self.next..self.next + traces)?;
+        let indices = self.next..self.next + traces;
         self.next += traces;
-        let scenario = &self.config.scenario;
-        let usable: Vec<bool> = policies
-            .iter()
-            .map(|policy| fits(policy, scenario).is_ok())
-            .collect();
-        let running = policies.iter().zip(&usable).filter(|(_, usable)| **usable);
-        let running: Vec<Decider> = running
-            .map(|(policy, _)| Decider::Rule(policy.clone()))
-            .collect();
-        self.simulations += running.len() as u64 * traces;
-        let mut found = set.comparisons(&running, 0)?.into_iter();
-        let cost = |usable: bool| match usable {
-            true => found.next().map_or(f64::INFINITY, |found| found.value),
-            false => f64::INFINITY,
-        };
-        Ok(usable.into_iter().map(cost).collect())
+        let found = self.comparisons(policies, Split::Train, indices, 0)?;
+        let cost = |found: Option<Comparison>| found.map_or(f64::INFINITY, |found| found.value);
+        Ok(found.into_iter().map(cost).collect())
     }
 
     /// Compares the candidates that fit on validation traces.
@@ -309,46 +282,55 @@ impl TraceSchedule<'_> {
         finalists: &[PolicySpec],
         traces: u64,
     ) -> Result<Vec<Candidate>, TrainError> {
-        let set = self.traces(Split::Validation, 0..traces)?;
-        let scenario = &self.config.scenario;
-        let usable = finalists
-            .iter()
-            .filter(|policy| fits(policy, scenario).is_ok());
-        let usable: Vec<PolicySpec> = usable.cloned().collect();
-        self.simulations += usable.len() as u64 * traces;
-        let running: Vec<Decider> = usable.iter().cloned().map(Decider::Rule).collect();
-        let found = set.comparisons(&running, RESAMPLES)?;
-        let candidate =
-            |(policy, found): (&PolicySpec, bufgym_eval::metric::Comparison)| Candidate {
+        let found = self.comparisons(finalists, Split::Validation, 0..traces, RESAMPLES)?;
+        let candidate = |(policy, found): (&PolicySpec, Option<Comparison>)| {
+            found.map(|found| Candidate {
                 policy: policy.to_string(),
                 traces,
                 ratio_to_dt: found.value,
                 low: found.ratio.low,
                 high: found.ratio.high,
                 fct_ratio_to_dt: found.fct_ratio,
-            };
-        Ok(usable.iter().zip(found).map(candidate).collect())
+            })
+        };
+        Ok(finalists.iter().zip(found).filter_map(candidate).collect())
+    }
+
+    /// Compares policies with DT; `None` for one that does not fit the scenario.
+    fn comparisons(
+        &mut self,
+        policies: &[PolicySpec],
+        split: Split,
+        indices: Range<u64>,
+        resamples: usize,
+    ) -> Result<Vec<Option<Comparison>>, TrainError> {
+        let config = self.config;
+        let usable = policies
+            .iter()
+            .map(|policy| fits(policy, &config.scenario).is_ok());
+        let usable: Vec<bool> = usable.collect();
+        let running = policies.iter().zip(&usable).filter(|(_, usable)| **usable);
+        let running: Vec<Decider> = running
+            .map(|(policy, _)| Decider::Rule(policy.clone()))
+            .collect();
+        self.simulations += (running.len() as u64 + 1) * (indices.end - indices.start);
+        let setting = Setting {
+            scenarios: vec![config.scenario.clone()],
+            metric: config.metric,
+            low_level: LowLevelPolicy::default(),
+        };
+        let set = ValidationSet::new(self.backend, setting, (split, config.seed), indices)?;
+        let mut found = set.comparisons(&running, resamples)?.into_iter();
+        let of = |usable: &bool| usable.then(|| found.next()).flatten();
+        Ok(usable.iter().map(of).collect())
     }
 }
 
 /// Returns true if policy and queue management can be built for the scenario.
 fn fits(policy: &PolicySpec, scenario: &Scenario) -> Result<(), SimError> {
     // Simulators are built for traces, and a trace has at least one flow.
-    let flow = FlowSpec {
-        id: 0,
-        src: 0,
-        dst: 1,
-        start: Instant::ZERO,
-        size: 1,
-        kind: 0,
-        query: -1,
-        priority: 0,
-    };
-    let trace = Trace {
-        flows: vec![flow],
-        kinds: vec!["flow".to_owned()],
-        seed: 0,
-    };
+    let flow = "id,src,dst,start_ns,size_bytes\n0,0,1,0,1\n";
+    let trace = Trace::from_reader(flow.as_bytes(), "one flow")?;
     Simulation::new(scenario, &trace, policy).map(drop)
 }
 

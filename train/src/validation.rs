@@ -206,15 +206,14 @@ mod tests {
 
     fn scenario(buffer: &str) -> Scenario {
         let mut scenario = Scenario::default();
-        let small = [
+        let settings = [
             "ports=4",
             "active_ports=2..4",
             "incast_degree=1..3",
             "flows=20..40",
+            buffer,
         ];
-        for setting in small.into_iter().chain([buffer]) {
-            scenario.set(setting).unwrap();
-        }
+        scenario.set_all(settings).unwrap();
         scenario
     }
 

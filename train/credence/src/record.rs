@@ -59,7 +59,7 @@ pub fn record(scenario: &Scenario, seed: u64, traces: u64) -> Result<Data, SimEr
         .into_par_iter()
         .map(|index| record_trace(scenario, trace_seed(Split::Train, seed, index)))
         .collect();
-    let Parts { train, test } = split(recorded?);
+    let [train, test] = split(recorded?);
     Ok(Data { train, test })
 }
 
@@ -73,19 +73,13 @@ pub fn record_network(scenario: &Scenario, seed: u64, traces: u64) -> Result<[Da
         .into_par_iter()
         .map(|index| record_switches(scenario, trace_seed(Split::Train, seed, index)))
         .collect();
-    let Parts { train, test } = split(recorded?);
     let leaves = scenario.network.leaves as usize;
-    let [leaves_train, spines_train] = by_kind(train, leaves);
-    let [leaves_test, spines_test] = by_kind(test, leaves);
+    let by_kind = split(recorded?).map(|traces| by_kind(traces, leaves));
+    let [[leaves_train, spines_train], [leaves_test, spines_test]] = by_kind;
+    let data = |train, test| Data { train, test };
     Ok([
-        Data {
-            train: leaves_train,
-            test: leaves_test,
-        },
-        Data {
-            train: spines_train,
-            test: spines_test,
-        },
+        data(leaves_train, leaves_test),
+        data(spines_train, spines_test),
     ])
 }
 
@@ -99,16 +93,11 @@ fn by_kind(traces: Vec<Vec<Vec<Arrival>>>, leaves: usize) -> [Vec<Vec<Arrival>>;
     kinds
 }
 
-/// Items for training, and items for the scores.
-struct Parts<T> {
-    train: Vec<T>,
-    test: Vec<T>,
-}
-
-fn split<T>(mut train: Vec<T>) -> Parts<T> {
+/// Returns the items for training, and those for the scores.
+fn split<T>(mut train: Vec<T>) -> [Vec<T>; 2] {
     let count = floor_usize((train.len() as f64 * TRAIN_SHARE).round());
     let test = train.split_off(count.clamp(1, train.len().saturating_sub(1).max(1)));
-    Parts { train, test }
+    [train, test]
 }
 
 /// Returns the arrivals at every switch of the network, leaves first.
@@ -242,9 +231,8 @@ mod tests {
     #[test]
     fn a_network_has_the_losses_of_its_leaves_and_of_its_spines() {
         let mut scenario = Scenario::preset("leafspine-4x4").unwrap();
-        for setting in ["measure_ms=20", "load=0.9", "query_share=1"] {
-            scenario.set(setting).unwrap();
-        }
+        let settings = ["measure_ms=20", "load=0.9", "query_share=1"];
+        scenario.set_all(settings).unwrap();
         let [leaves, spines] = record_network(&scenario, 1, 2).unwrap();
         assert_eq!((leaves.train.len(), leaves.test.len()), (4, 4));
         assert_eq!((spines.train.len(), spines.test.len()), (2, 2));

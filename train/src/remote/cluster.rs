@@ -492,7 +492,7 @@ impl Cluster {
         });
         while let Some(answers) = work.answers()? {
             for (pieces, answer) in answers {
-                let answer = failed(Some(answer))?.ok_or_else(|| unexpected("a host"))?;
+                let answer = failed(Some(answer))?.ok_or_else(unexpected)?;
                 if on_answer(&pieces, answer)?.is_break() {
                     return Ok(());
                 }
@@ -520,7 +520,7 @@ impl Cluster {
     ) -> Result<Vec<T>, RemoteError> {
         let mut found = Vec::with_capacity(count);
         self.spread(count, ask, |pieces, answer| {
-            let answer = results(answer).ok_or_else(|| unexpected("a host"))?;
+            let answer = results(answer).ok_or_else(unexpected)?;
             found.extend(pieces.iter().copied().zip(answer));
             Ok(ControlFlow::Continue(()))
         })?;
@@ -621,7 +621,7 @@ impl Executor for Cluster {
         let ask = move |pieces: &[usize]| Request::Simulate(whole.part(pieces));
         let run = self.spread(batch.len(), ask, |pieces, answer| {
             let Answer::Simulated(results) = answer else {
-                return Err(unexpected("a host"));
+                return Err(unexpected());
             };
             let mut results = pieces.iter().zip(&results);
             Ok(results.try_for_each(|(&piece, result)| on_result(piece, result)))
@@ -675,10 +675,9 @@ fn failed(answer: Option<Answer>) -> Result<Option<Answer>, RemoteError> {
     }
 }
 
-pub(super) fn unexpected(host: &str) -> RemoteError {
-    RemoteError::Unexpected {
-        host: host.to_owned(),
-    }
+pub(super) fn unexpected() -> RemoteError {
+    let host = "a host".to_owned();
+    RemoteError::Unexpected { host }
 }
 
 #[cfg(test)]

@@ -200,13 +200,10 @@ impl Host {
                 "teacher, student or trace is missing".to_owned(),
             ));
         };
-        let student = student.ready();
-        let taught = self.pool.install(|| {
-            let traces = traces.par_iter();
-            let taught = traces.map(|&at| setting.teach(at, &student, &teacher));
-            taught.collect::<Result<_, SimError>>()
-        })?;
-        Ok(Answer::Taught(taught))
+        let taught = self
+            .pool
+            .install(|| setting.teach(&traces, &student, &teacher));
+        Ok(Answer::Taught(taught?))
     }
 }
 

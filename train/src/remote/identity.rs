@@ -54,29 +54,24 @@ impl Identity {
 
     /// Refuses a host that might compute other results.
     pub(super) fn admit(&self, hello: &Hello) -> Result<(), RemoteError> {
-        let host = hello.name.clone();
-        if hello.version != self.version {
-            return Err(RemoteError::Version {
-                host,
-                theirs: hello.version.clone(),
-                ours: self.version.clone(),
-            });
+        type Refusal = fn(String, String, String) -> RemoteError;
+        let checks: [(&String, &String, Refusal); 3] = [
+            (&hello.version, &self.version, |host, theirs, ours| {
+                RemoteError::Version { host, theirs, ours }
+            }),
+            (&hello.build, &self.build, |host, theirs, ours| {
+                RemoteError::Build { host, theirs, ours }
+            }),
+            (&hello.arithmetic, &self.arithmetic, |host, theirs, ours| {
+                RemoteError::Arithmetic { host, theirs, ours }
+            }),
+        ];
+        match checks.into_iter().find(|(theirs, ours, _)| theirs != ours) {
+            Some((theirs, ours, refusal)) => {
+                Err(refusal(hello.name.clone(), theirs.clone(), ours.clone()))
+            }
+            None => Ok(()),
         }
-        if hello.build != self.build {
-            return Err(RemoteError::Build {
-                host,
-                theirs: hello.build.clone(),
-                ours: self.build.clone(),
-            });
-        }
-        if hello.arithmetic != self.arithmetic {
-            return Err(RemoteError::Arithmetic {
-                host,
-                theirs: hello.arithmetic.clone(),
-                ours: self.arithmetic.clone(),
-            });
-        }
-        Ok(())
     }
 }
 
@@ -103,15 +98,14 @@ fn arithmetic() -> String {
 /// Returns the mean FCT of a short simulation, and 1 if it finished.
 fn simulated(weights: ActorWeights) -> [f64; 2] {
     let mut scenario = Scenario::default();
-    for setting in [
+    let settings = [
         "ports=4",
         "buffer_bytes=100000",
         "active_ports=2..4",
         "incast_degree=1..3",
         "flows=20..20",
-    ] {
-        scenario.set(setting).expect("the settings are valid");
-    }
+    ];
+    scenario.set_all(settings).expect("the settings are valid");
     let setting = Setting {
         scenarios: vec![scenario],
         metric: Metric::MeanFct,

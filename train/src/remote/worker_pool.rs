@@ -86,7 +86,7 @@ impl RemoteWorkers {
         parts: Vec<Part>,
     ) -> Result<(), RemoteError> {
         if !workers.iter().eq(parts.iter().map(|part| &part.worker)) {
-            return Err(unexpected("a host"));
+            return Err(unexpected());
         }
         for Part {
             worker,
@@ -145,7 +145,7 @@ impl WorkerPool for RemoteWorkers {
             for ((host, workers), answer) in groups.into_iter().zip(answers) {
                 match answer {
                     Some(Answer::RolloutResult(parts)) => self.take(host, &workers, parts)?,
-                    Some(_) => return Err(unexpected("a host").into()),
+                    Some(_) => return Err(unexpected().into()),
                     None => due.extend(workers),
                 }
             }

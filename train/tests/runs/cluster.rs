@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use bufgym_eval::batch::Measurements;
 use bufgym_train::remote::{Cluster, Host, HostId, InProcess, Message, Next, RemoteError};
-use bufgym_train::{
-    Controls, ResumeOptions, Status, TrainConfig, TrainError, TrainSummary, resume, train,
-};
+use bufgym_train::{Controls, Status, TrainConfig, TrainError, TrainSummary, resume, train};
 
 use super::{
     ROUND, assert_same_run, mixture, network, on_this_machine, run, small, small_with_start,
@@ -26,33 +24,32 @@ fn on<'a>(cluster: &Cluster, stop: &'a AtomicBool) -> Controls<'a> {
     }
 }
 
-/// Trains on hosts with so many threads each; `fate` determines what happens to their answers.
+/// Does `work` with hosts with so many threads each; `fate` determines what happens to their answers.
+fn with_hosts<T>(
+    cluster: &Cluster,
+    threads: &[usize],
+    fate: impl Fn(&Message, Vec<u8>) -> Option<Vec<u8>> + Send + Sync + 'static,
+    work: impl FnOnce(&Controls<'_>) -> T,
+) -> T {
+    let hosts = InProcess::start(cluster, BUILD, threads, &Measurements::default(), fate).unwrap();
+    let result = work(&on(cluster, &AtomicBool::new(false)));
+    cluster.finish();
+    hosts.join();
+    result
+}
+
 fn run_on(
     config: TrainConfig,
     threads: &[usize],
     fate: impl Fn(&Message, Vec<u8>) -> Option<Vec<u8>> + Send + Sync + 'static,
 ) -> Result<TrainSummary, TrainError> {
     let cluster = Cluster::new(BUILD);
-    let hosts = InProcess::start(&cluster, BUILD, threads, &Measurements::default(), fate).unwrap();
-    let summary = train(config, &on(&cluster, &AtomicBool::new(false)));
-    cluster.finish();
-    hosts.join();
-    summary
+    with_hosts(&cluster, threads, fate, |controls| train(config, controls))
 }
 
 /// Delivers answers unchanged.
 fn safely(_: &Message, answer: Vec<u8>) -> Option<Vec<u8>> {
     Some(answer)
-}
-
-fn resume_on(out: &Path, options: &ResumeOptions, threads: &[usize]) -> TrainSummary {
-    let cluster = Cluster::new(BUILD);
-    let hosts =
-        InProcess::start(&cluster, BUILD, threads, &Measurements::default(), safely).unwrap();
-    let summary = resume(out, options, &on(&cluster, &AtomicBool::new(false)));
-    cluster.finish();
-    hosts.join();
-    summary.unwrap()
 }
 
 fn log(out: &Path) -> String {
@@ -166,7 +163,10 @@ fn a_training_goes_on_from_one_process_to_hosts_and_back() {
     let [whole, parts] = ["whole", "parts"].map(|name| root.path().join(name));
     run(small(&whole, 30));
     run(small(&parts, 8));
-    resume_on(&parts, &to_rounds(19), &[1, 1]);
+    let resumed = with_hosts(&Cluster::new(BUILD), &[1, 1], safely, |controls| {
+        resume(&parts, &to_rounds(19), controls)
+    });
+    assert!(resumed.is_ok());
     try_resume(&parts, &to_rounds(30)).unwrap();
     assert_same_run(&whole, &parts, 30);
 }
@@ -179,24 +179,16 @@ fn without_hosts_the_training_ends_and_can_be_resumed() {
     let cluster = Cluster::new(BUILD);
     let closing = cluster.clone();
     // Both hosts are lost in about the seventh round.
-    let hosts = InProcess::start(
-        &cluster,
-        BUILD,
-        &[1, 1],
-        &Measurements::default(),
-        move |message, answer| {
-            if message.id < 16 {
-                return Some(answer);
-            }
-            closing.close("no node is left");
-            None
-        },
-    );
+    let fate = move |message: &Message, answer| {
+        if message.id < 16 {
+            return Some(answer);
+        }
+        closing.close("no node is left");
+        None
+    };
     let mut config = small(&parts, 12);
     config.checkpoint.every_rounds = 1;
-    let failed = train(config, &on(&cluster, &AtomicBool::new(false)));
-    cluster.finish();
-    hosts.unwrap().join();
+    let failed = with_hosts(&cluster, &[1, 1], fate, |controls| train(config, controls));
     let error = failed.unwrap_err();
     assert!(matches!(&error, TrainError::Remote(RemoteError::Closed(_))));
     assert_eq!(error.to_string(), "no node is left");
@@ -265,14 +257,8 @@ fn a_host_answers_a_request_that_it_cannot_read() {
 fn traffic_is_counted() {
     let root = tempfile::tempdir().unwrap();
     let cluster = Cluster::new(BUILD);
-    let hosts = InProcess::start(&cluster, BUILD, &[1], &Measurements::default(), safely).unwrap();
-    train(
-        small(&root.path().join("run"), 3),
-        &on(&cluster, &AtomicBool::new(false)),
-    )
-    .unwrap();
-    cluster.finish();
-    hosts.join();
+    let config = small(&root.path().join("run"), 3);
+    with_hosts(&cluster, &[1], safely, |controls| train(config, controls)).unwrap();
     let traffic = cluster.traffic();
     // DT on two traces, the first episodes, three rounds, and two validations.
     assert!(traffic.requests >= 6, "{traffic:?}");

@@ -23,27 +23,37 @@ use serde_json::Value;
 
 const ROUND: u64 = 5 * 8;
 
-/// Four ports, short traces, five workers: episodes end and validations happen within seconds.
-fn small(out: &Path, rounds: u64) -> TrainConfig {
-    let mut config = TrainConfig {
-        out: out.to_owned(),
-        seed: 3,
-        low_level: "fab+front".parse().unwrap(),
-        budget: Budget {
-            steps: Some(rounds * ROUND),
-            minutes: None,
-        },
-        ..TrainConfig::default()
-    };
-    for setting in [
+/// Four ports and short traces.
+fn small_scenario() -> Scenario {
+    let mut scenario = Scenario::default();
+    let settings = [
         "ports=4",
         "buffer_bytes=100000",
         "active_ports=2..4",
         "incast_degree=1..3",
         "flows=20..40",
-    ] {
-        config.scenario.set(setting).unwrap();
+    ];
+    scenario.set_all(settings).unwrap();
+    scenario
+}
+
+fn steps(steps: u64) -> Budget {
+    Budget {
+        steps: Some(steps),
+        minutes: None,
     }
+}
+
+/// Five workers: episodes end and validations happen within seconds.
+fn small(out: &Path, rounds: u64) -> TrainConfig {
+    let mut config = TrainConfig {
+        out: out.to_owned(),
+        seed: 3,
+        scenario: small_scenario(),
+        low_level: "fab+front".parse().unwrap(),
+        budget: steps(rounds * ROUND),
+        ..TrainConfig::default()
+    };
     config.rollout.workers = 5;
     config.rollout.decisions_per_round = 8;
     config.rollout.learning_starts = 2 * ROUND;
@@ -88,10 +98,7 @@ fn try_resume(dir: &Path, options: &ResumeOptions) -> Result<TrainSummary, Train
 
 fn to_rounds(rounds: u64) -> ResumeOptions {
     ResumeOptions {
-        budget: Some(Budget {
-            steps: Some(rounds * ROUND),
-            minutes: None,
-        }),
+        budget: Some(steps(rounds * ROUND)),
         ..ResumeOptions::default()
     }
 }
@@ -100,13 +107,18 @@ fn metrics(out: &Path) -> String {
     fs::read_to_string(out.join("metrics.csv")).unwrap()
 }
 
-/// A number of the last row of `metrics.csv`.
-fn last_of(out: &Path, column: &str) -> u64 {
+/// A column of `metrics.csv`.
+fn column(out: &Path, name: &str) -> Vec<String> {
     let table = metrics(out);
-    let mut names = table.lines().next().unwrap().split(',');
-    let place = names.position(|name| name == column).unwrap();
-    let last = table.lines().last().unwrap().split(',').nth(place);
-    last.unwrap().parse().unwrap()
+    let mut rows = table.lines().map(|row| row.split(','));
+    let place = rows.next().unwrap().position(|column| column == name);
+    let cell = |mut row: std::str::Split<'_, char>| row.nth(place.unwrap()).unwrap().to_owned();
+    rows.map(cell).collect()
+}
+
+/// A number of the last row of `metrics.csv`.
+fn last_of(out: &Path, name: &str) -> u64 {
+    column(out, name).pop().unwrap().parse().unwrap()
 }
 
 /// The learner's networks in the newest stored state.
@@ -129,9 +141,8 @@ fn assert_same_run(a: &Path, b: &Path, rounds: u64) {
 #[test]
 fn a_training_with_forks_is_the_same_for_any_threads_and_after_a_resume() {
     let root = tempfile::tempdir().unwrap();
-    let config = |name: &str, steps, threads| {
-        let mut config = small(&root.path().join(name), 0);
-        config.budget.steps = Some(steps);
+    let config = |name: &str, steps: u64, threads| {
+        let mut config = small(&root.path().join(name), steps / ROUND);
         config.rollout.threads = threads;
         config.forks.rate = 0.25;
         config.forks.kept = 100;
@@ -142,14 +153,7 @@ fn a_training_with_forks_is_the_same_for_any_threads_and_after_a_resume() {
     assert!(whole.decisions > 2 * whole.rounds * ROUND, "forks count");
     run(config("three", 1_500, 3));
     let three = root.path().join("three");
-    let options = ResumeOptions {
-        budget: Some(Budget {
-            steps: Some(3_000),
-            minutes: None,
-        }),
-        ..ResumeOptions::default()
-    };
-    let resumed = try_resume(&three, &options).unwrap();
+    let resumed = try_resume(&three, &to_rounds(3_000 / ROUND)).unwrap();
     let numbers = |summary: &TrainSummary| (summary.rounds, summary.decisions, summary.simulations);
     assert_eq!(numbers(&whole), numbers(&resumed));
     assert_eq!(metrics(&root.path().join("one")), metrics(&three));
@@ -253,6 +257,10 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
     assert_eq!(summary.rounds, 13);
     assert!(!half.exists());
     assert_same_run(&whole, &parts, 13);
+    // Decisions that set early drop have a second output, in the network, the replay and the critics.
+    let (weights, manifest) = load_actor(&whole.join("checkpoints/best")).unwrap();
+    assert_eq!(weights.outputs(), 2);
+    assert_eq!(manifest.low_level, small(&whole, 0).low_level);
 }
 
 /// Returns settings that begin with a search for a rule, of four generations of two rules.
@@ -364,9 +372,8 @@ fn a_small_budget_has_no_room_for_a_search() {
 fn mixture(out: &Path, rounds: u64) -> TrainConfig {
     let mut config = small_with_start(out, rounds);
     let mut other = config.scenario.clone();
-    for setting in ["ports=6", "load=0.9", "min_rto_us=10000"] {
-        other.set(setting).unwrap();
-    }
+    let settings = ["ports=6", "load=0.9", "min_rto_us=10000"];
+    other.set_all(settings).unwrap();
     other.name = "other".to_owned();
     config.mix(vec![config.scenario.clone(), other]);
     config.start.generations = Some(0);
@@ -410,7 +417,7 @@ fn a_mixture_trains_one_policy_for_any_number_of_threads_and_after_a_resume() {
 fn network(out: &Path, rounds: u64) -> TrainConfig {
     let mut config = small_with_start(out, rounds);
     config.scenario = Scenario::preset("leafspine-4x4").unwrap();
-    for setting in [
+    let settings = [
         "leaves=3",
         "hosts_per_leaf=3",
         "spines=1",
@@ -421,9 +428,8 @@ fn network(out: &Path, rounds: u64) -> TrainConfig {
         "load=0.9",
         "query_rate=500",
         "buffer_bytes_per_port_gbps=3",
-    ] {
-        config.scenario.set(setting).unwrap();
-    }
+    ];
+    config.scenario.set_all(settings).unwrap();
     config.objective = "slowdown".parse().unwrap();
     config.start.generations = Some(0);
     config.start.rule = vec![0.1; 32];
@@ -435,7 +441,7 @@ fn a_network_trains_one_policy_for_any_number_of_threads_and_after_a_resume() {
     let root = tempfile::tempdir().unwrap();
     let run = train_alike(root.path(), network);
     assert_two_replays(&run, "leafspine-4x4");
-    assert!(updates(&run) > 0);
+    assert!(last_of(&run, "updates") > 0);
 }
 
 fn by_ppo(out: &Path, rounds: u64) -> TrainConfig {
@@ -454,25 +460,11 @@ fn proximal_policy_optimisation_trains_for_any_number_of_threads_and_after_a_res
     let root = tempfile::tempdir().unwrap();
     let run = train_alike(root.path(), by_ppo);
     // There is no search, no random decision, and an update from the second round on.
-    let text = metrics(&run);
-    let column = |name: &str| {
-        text.lines()
-            .next()
-            .unwrap()
-            .split(',')
-            .position(|n| n == name)
-    };
-    let cell = |line: &str, name: &str| {
-        line.split(',')
-            .nth(column(name).unwrap())
-            .unwrap()
-            .to_owned()
-    };
-    let rows: Vec<&str> = text.lines().skip(1).collect();
-    assert_eq!(cell(rows[0], "updates"), "0");
-    assert_ne!(cell(rows[1], "updates"), "0");
-    assert!(cell(rows[2], "kl").is_empty() && !cell(rows[3], "kl").is_empty());
-    assert!(cell(rows[5], "temperature").is_empty());
+    let updates = column(&run, "updates");
+    assert!(updates[0] == "0" && updates[1] != "0");
+    let kl = column(&run, "kl");
+    assert!(kl[2].is_empty() && !kl[3].is_empty());
+    assert!(column(&run, "temperature")[5].is_empty());
     assert!(!run.join("rule.json").exists());
 }
 
@@ -488,7 +480,7 @@ fn network_by_ppo(out: &Path, rounds: u64) -> TrainConfig {
 fn proximal_policy_optimisation_trains_the_switches_of_a_network() {
     let root = tempfile::tempdir().unwrap();
     let run = train_alike(root.path(), network_by_ppo);
-    assert!(updates(&run) > 0);
+    assert!(last_of(&run, "updates") > 0);
 }
 
 #[test]
@@ -507,23 +499,16 @@ fn a_training_is_not_resumed_with_another_algorithm() {
     assert_eq!(try_resume(&out, &options).unwrap().rounds, 5);
 }
 
-fn updates(run: &Path) -> u64 {
-    let table = metrics(run);
-    let last = table.lines().last().unwrap().split(',').nth(2);
-    last.unwrap().parse().unwrap()
-}
-
 /// With two leaves no port of the spine ever gets more than it can send.
 #[test]
 fn switches_that_never_decide_do_not_keep_the_others_from_learning() {
     let root = tempfile::tempdir().unwrap();
     let out = root.path().join("run");
     let mut config = network(&out, 12);
-    for setting in ["leaves=2", "active_ports=6", "incast_degree=5"] {
-        config.scenario.set(setting).unwrap();
-    }
+    let settings = ["leaves=2", "active_ports=6", "incast_degree=5"];
+    config.scenario.set_all(settings).unwrap();
     run(config);
-    assert!(updates(&out) > 0);
+    assert!(last_of(&out, "updates") > 0);
 }
 
 #[test]
@@ -534,24 +519,6 @@ fn a_network_whose_spines_use_the_buffers_of_leaves_is_refused() {
     let error = try_run(config).unwrap_err();
     assert!(error.is_bad_input(), "{error}");
     assert!(error.to_string().contains("spine_pool"), "{error}");
-}
-
-/// Decisions that set early drop have a second output, in the network, the replay and the critics.
-#[test]
-fn a_run_with_early_drop_is_resumed_and_its_best_policy_loaded() {
-    let root = tempfile::tempdir().unwrap();
-    let (whole, parts) = (root.path().join("whole"), root.path().join("parts"));
-    let with_early = |out: &Path, rounds| TrainConfig {
-        low_level: "fab+early".parse().unwrap(),
-        ..small(out, rounds)
-    };
-    run(with_early(&whole, 9));
-    run(with_early(&parts, 5));
-    try_resume(&parts, &to_rounds(9)).unwrap();
-    assert_same_run(&whole, &parts, 9);
-    let (weights, manifest) = load_actor(&whole.join("checkpoints/best")).unwrap();
-    assert_eq!(weights.outputs(), 2);
-    assert_eq!(manifest.low_level.to_string(), "fab+early");
 }
 
 /// Returns settings of a search that takes the whole budget, and of a network that imitates the result.

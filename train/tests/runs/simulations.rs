@@ -15,13 +15,14 @@ use bufgym_reproduce::fabric::FabricConfig;
 use bufgym_reproduce::grid::{Forests, Learned};
 use bufgym_reproduce::ndt::{self, NdtConfig, NdtFigure};
 use bufgym_reproduce::{PapersError, Report, Scale, Work, credence, measurements, write_into};
-use bufgym_sim::scenario::Scenario;
 use bufgym_sim::switch::policy::ForestModel;
 use bufgym_train::linear::{LinearConfig, LinearTuning, tune_linear};
 use bufgym_train::remote::{Cluster, HostId, InProcess, RemoteError};
 use bufgym_train::tune::{TuneConfig, Tuning, tune};
 use bufgym_train::{Backend, TrainError};
 use bufgym_util::rng::stream;
+
+use super::small_scenario;
 
 const BUILD: &str = "this build";
 
@@ -46,20 +47,6 @@ fn with_hosts<T>(answers: u64, work: impl FnOnce(&Cluster) -> T) -> T {
     result
 }
 
-fn scenario() -> Scenario {
-    let mut scenario = Scenario::default();
-    for setting in [
-        "ports=4",
-        "active_ports=2..4",
-        "incast_degree=1..3",
-        "flows=20..40",
-        "buffer_bytes=100000",
-    ] {
-        scenario.set(setting).unwrap();
-    }
-    scenario
-}
-
 fn untrained() -> ActorWeights {
     ActorWeights::random(&mut stream(1, "test actor", 0))
 }
@@ -68,7 +55,7 @@ fn untrained() -> ActorWeights {
 fn parameters_are_found_as_in_one_process() {
     let config = TuneConfig {
         simulations: 200,
-        ..TuneConfig::new(scenario(), "dt+random".parse().unwrap(), 1)
+        ..TuneConfig::new(small_scenario(), "dt+random".parse().unwrap(), 1)
     };
     let found = |backend: Backend| {
         let mut told = Vec::new();
@@ -93,7 +80,7 @@ fn a_linear_rule_is_found_as_in_one_process() {
         generations: 2,
         candidates: 4,
         generation_traces: 2,
-        ..LinearConfig::new(scenario(), 5)
+        ..LinearConfig::new(small_scenario(), 5)
     };
     let found = |backend: Backend| LinearTuning {
         wall_s: 0.0,
@@ -108,7 +95,7 @@ fn a_linear_rule_is_found_as_in_one_process() {
 #[test]
 fn a_policy_that_does_not_fit_is_bad_input_on_hosts_too() {
     let invalid = LinearConfig::new(
-        scenario().with(|scenario| {
+        small_scenario().with(|scenario| {
             scenario.network.ports = 1;
         }),
         5,
@@ -121,7 +108,7 @@ fn a_policy_that_does_not_fit_is_bad_input_on_hosts_too() {
     let unfit: Entrant = "abm:alphas=1/2/3".parse().unwrap();
     let config = EvalConfig {
         traces: 1,
-        ..EvalConfig::new(scenario(), vec![unfit], 1)
+        ..EvalConfig::new(small_scenario(), vec![unfit], 1)
     };
     let here = evaluate(&config, &|_| {}).unwrap_err();
     let there = with_hosts(u64::MAX, |cluster| {
@@ -138,7 +125,7 @@ fn an_evaluation_has_the_same_numbers_and_tells_its_progress() {
     let config = EvalConfig {
         traces: 3,
         resamples: 100,
-        ..EvalConfig::new(scenario(), entrants, 1)
+        ..EvalConfig::new(small_scenario(), entrants, 1)
     };
     let timeless = |evaluation: Evaluation| {
         let mut json = serde_json::to_value(evaluation).unwrap();
@@ -272,7 +259,7 @@ fn a_function_of_this_process_cannot_be_sent() {
     });
     let config = EvalConfig {
         traces: 1,
-        ..EvalConfig::new(scenario(), vec![own], 1)
+        ..EvalConfig::new(small_scenario(), vec![own], 1)
     };
     let refused = with_hosts(u64::MAX, |cluster| {
         cluster.evaluate(&config, &|_| {}).unwrap_err()
@@ -287,7 +274,7 @@ fn without_hosts_a_search_fails_with_the_reason() {
     cluster.close("no node is left");
     let config = TuneConfig {
         simulations: 100,
-        ..TuneConfig::new(scenario(), "dt".parse().unwrap(), 1)
+        ..TuneConfig::new(small_scenario(), "dt".parse().unwrap(), 1)
     };
     let failed = tune(&config, &Backend::from(&cluster), &mut |_| ()).unwrap_err();
     assert!(
