@@ -36,9 +36,9 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use bufgym::eval::EvalError;
-use bufgym::train::Backend;
 use bufgym::train::remote::Cluster;
 use bufgym::train::tune::KeptError;
+use bufgym::train::{Backend, TrainError};
 use bufgym::util::input;
 use clap::{Args, Parser, Subcommand};
 
@@ -118,6 +118,21 @@ impl Common {
         }
     }
 
+    /// Returns a line with the place of a command's main file, unless the result is for programs. Without an output
+    /// folder it says what `--out` would add.
+    fn place(&self, output: Option<&output::Output>, what: &str, file: &str, more: &str) -> String {
+        match output {
+            Some(output) if !self.json => {
+                format!("\n{what}: {}", output::shown(&output.path().join(file)))
+            }
+            Some(_) => String::new(),
+            None => {
+                self.note(format_args!("no files written; give --out DIR for {more}"));
+                String::new()
+            }
+        }
+    }
+
     /// Prints the result of a command: `value` as one JSON line with `--json`, otherwise `text`, in which
     /// names and contents of files cannot control a terminal.
     fn print(&self, value: &serde_json::Value, text: &str) -> CliResult {
@@ -142,24 +157,21 @@ impl Common {
     }
 }
 
-impl From<KeptError> for CliError {
-    fn from(error: KeptError) -> CliError {
-        match error.is_bad_input() {
-            true => CliError::input(error),
-            false => CliError::failure(error),
+/// Converts errors that know whether the input was wrong.
+macro_rules! judged {
+    ($($error:ty),*) => {$(
+        impl From<$error> for CliError {
+            fn from(error: $error) -> CliError {
+                match error.is_bad_input() {
+                    true => CliError::input(error),
+                    false => CliError::failure(error),
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl From<EvalError> for CliError {
-    /// Bad input if the scenario, the number of traces or a policy's parameters do not fit.
-    fn from(error: EvalError) -> CliError {
-        match error.is_bad_input() {
-            true => CliError::input(error),
-            false => CliError::failure(error),
-        }
-    }
-}
+judged!(EvalError, TrainError, KeptError);
 
 #[derive(Subcommand)]
 enum Command {

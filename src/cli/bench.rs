@@ -5,6 +5,7 @@ mod fabric;
 mod learn;
 mod simulate;
 
+use std::convert::Infallible;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -215,4 +216,22 @@ fn repeat<E>(budget: Duration, mut work: impl FnMut() -> Result<u64, E>) -> Resu
             return Ok((count, elapsed.as_secs_f64()));
         }
     }
+}
+
+/// Repeats `round`, which makes so many decisions, until the time is over. Returns the median of the nanoseconds per
+/// decision.
+fn rounds(budget: Duration, decisions: usize, mut round: impl FnMut()) -> f64 {
+    let mut times = Vec::new();
+    let Ok(_) = repeat(budget, || {
+        let started = Instant::now();
+        round();
+        times.push(started.elapsed().as_secs_f64() * 1e9 / decisions as f64);
+        Ok::<u64, Infallible>(1)
+    });
+    median(times)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }

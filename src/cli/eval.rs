@@ -10,8 +10,9 @@ use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::output::{Output, shown};
+use super::output::Output;
 use super::policy;
+use super::progress::by_simulations;
 use super::scenario::{ScenarioArgs, check_memory};
 
 pub use super::progress::progress_bar;
@@ -87,10 +88,7 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
         common.note(format!("warning: {warning}"));
     }
     let bar = progress_bar(common);
-    let progress = |progress: eval::Progress<'_>| {
-        bar.set_length(progress.total as u64);
-        bar.inc(1);
-    };
+    let progress = by_simulations(&bar);
     let evaluation = match &common.cluster {
         Some(cluster) => cluster.evaluate(&config, &progress),
         None => eval::evaluate(&config, &progress),
@@ -104,16 +102,7 @@ pub fn run(args: EvalArgs, common: &Common) -> CliResult {
     for finding in eval::findings::findings(&evaluation) {
         text.push_str(&format!("\n{}", visible(&finding.text)));
     }
-    match &output {
-        Some(output) if !common.json => {
-            text.push_str(&format!(
-                "\nreport: {}",
-                shown(&output.path().join("report.html"))
-            ));
-        }
-        None => common.note("no files written; give --out DIR for the full report"),
-        _ => {}
-    }
+    text.push_str(&common.place(output.as_ref(), "report", FILES[0], "the full report"));
     common.print(&json!(evaluation), text.trim_end())
 }
 

@@ -8,13 +8,13 @@ use bufgym::eval::explain::{self, ExplainConfig, ExplainError, TRACES};
 use bufgym::sim::scenario::Scenario;
 use bufgym::util::input::visible;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::output::{Output, shown};
 use super::policy;
-use super::progress::progress_bar;
+use super::progress::{by_simulations, progress_bar};
 use super::scenario::{ScenarioArgs, check_memory};
 
 /// Show what a learned policy has learned, or who pauses whom where packets are lossless
@@ -65,7 +65,15 @@ pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
     scenario.require_single().or_bad_input()?;
     let entrant = match args.policy.as_slice() {
         [] => entrant(&args)?,
-        [network] => network_of(network, &scenario)?,
+        [network] => match policy::parse(network, &scenario)? {
+            entrant if entrant.networks().is_some() => entrant,
+            _ => {
+                return Err(CliError::bad(format!(
+                    "--policy {network}: rules are explained where packets are lossless; set \
+                     lossless_priorities, or give a network with --checkpoint, or as onnx:FILE"
+                )));
+            }
+        },
         [_, second, ..] => {
             return Err(CliError::bad(format!(
                 "--policy {second}: one network is explained at a time; leave one out"
@@ -81,37 +89,19 @@ pub fn run(args: ExplainArgs, common: &Common) -> CliResult {
         seed: common.seed(),
     };
     let bar = progress_bar(common);
-    let explanation = explain::explain(&config, &|progress| {
-        bar.set_length(progress.total as u64);
-        bar.inc(1);
-    })
-    .map_err(classify)?;
+    let explained = explain::explain(&config, &by_simulations(&bar)).map_err(classify)?;
     bar.finish_and_clear();
+    output.write_folder(|folder| explain::write_into(&explained, folder).or_failure())?;
+    let findings = explain::findings(&explained);
+    print(&findings, &json!(explained), &output, common)
+}
 
-    output.write_folder(|folder| explain::write_into(&explanation, folder).or_failure())?;
+/// Prints the findings, one per line, whatever the names of policies contain.
+fn print(findings: &[String], value: &Value, output: &Output, common: &Common) -> CliResult {
+    let mut lines: Vec<String> = findings.iter().map(|finding| visible(finding)).collect();
     let page = output.path().join("explain.html");
-    let mut text = one_line_each(&explain::findings(&explanation));
-    text.push_str(&format!("\nexplanation: {}", shown(&page)));
-    common.print(&json!(explanation), &text)
-}
-
-/// Returns the findings, one per line, whatever the names of policies contain.
-fn one_line_each(findings: &[String]) -> String {
-    let lines = findings.iter().map(|finding| visible(finding));
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Returns the network that a policy string names.
-fn network_of(policy: &str, scenario: &Scenario) -> CliResult<Entrant> {
-    let entrant = policy::parse(policy, scenario)?;
-    let is_network = entrant.networks().is_some();
-    match is_network {
-        true => Ok(entrant),
-        false => Err(CliError::bad(format!(
-            "--policy {policy}: rules are explained where packets are lossless; set \
-             lossless_priorities, or give a network with --checkpoint, or as onnx:FILE"
-        ))),
-    }
+    lines.push(format!("explanation: {}", shown(&page)));
+    common.print(value, &lines.join("\n"))
 }
 
 /// Explains pauses under several policies.
@@ -136,17 +126,11 @@ fn explain_pauses(args: &ExplainArgs, scenario: Scenario, common: &Common) -> Cl
         seed: common.seed(),
     };
     let bar = progress_bar(common);
-    let explained = pauses::explain(&config, &|progress| {
-        bar.set_length(progress.total as u64);
-        bar.inc(1);
-    })?;
+    let explained = pauses::explain(&config, &by_simulations(&bar))?;
     bar.finish_and_clear();
-
     output.write_folder(|folder| pauses::write_into(&explained, folder).or_failure())?;
-    let mut text = one_line_each(&pauses::findings(&explained));
-    let page = output.path().join("explain.html");
-    text.push_str(&format!("\nexplanation: {}", shown(&page)));
-    common.print(&json!(explained), &text)
+    let findings = pauses::findings(&explained);
+    print(&findings, &json!(explained), &output, common)
 }
 
 fn entrant(args: &ExplainArgs) -> CliResult<Entrant> {

@@ -11,14 +11,15 @@ use bufgym::sim::traffic;
 use bufgym::util::convert::floor_u64;
 use bufgym::util::memory::Estimate;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::output::{Output, shown};
+use super::output::Output;
+use super::progress::styled;
 use super::scenario::ScenarioArgs;
-use super::{progress, tune};
+use super::tune;
 
 /// Estimate the possible gain in a scenario, before anything is trained
 #[derive(Args)]
@@ -78,7 +79,7 @@ pub fn run(args: HeadroomArgs, common: &Common) -> CliResult {
     let config = config(&args, common)?;
     check_memory(&config)?;
     let output = Output::folder_if(args.out.as_deref(), args.force, &FILES)?;
-    let bar = progress_bar(common);
+    let bar = styled(common, "{msg} {bar:40} {pos}/{len}, {eta} left");
     let measured = headroom::measure(&config, &|progress| show(&bar, progress));
     bar.finish_and_clear();
     let measured = measured.map_err(classify)?;
@@ -86,14 +87,12 @@ pub fn run(args: HeadroomArgs, common: &Common) -> CliResult {
         output.write_folder(|folder| headroom::write_into(&measured, folder).or_failure())?;
     }
     let mut text = headroom::render(&measured);
-    match &output {
-        Some(output) if !common.json => {
-            let page = output.path().join("headroom.md");
-            text.push_str(&format!("\npage: {}", shown(&page)));
-        }
-        None => common.note("no files written; give --out DIR for the numbers of every trace"),
-        _ => {}
-    }
+    text.push_str(&common.place(
+        output.as_ref(),
+        "page",
+        FILES[0],
+        "the numbers of every trace",
+    ));
     common.print(&json!(measured), text.trim_end())
 }
 
@@ -173,15 +172,6 @@ fn check_memory(config: &HeadroomConfig) -> CliResult {
             RESULT_BYTES.saturating_mul(config.traces),
         );
     estimate.check().or_bad_input()
-}
-
-/// Returns a progress bar over parts of the work, hidden with `--quiet`.
-fn progress_bar(common: &Common) -> ProgressBar {
-    let bar = progress::progress_bar(common);
-    if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {pos}/{len}, {eta} left") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 fn show(bar: &ProgressBar, progress: Progress) {

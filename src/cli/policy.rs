@@ -21,6 +21,9 @@ const ORIGIN: &str = "compiled into this program";
 /// The file that makes a folder a checkpoint.
 const MANIFEST: &str = "manifest.json";
 
+/// The problem of a program without shipped weights.
+const NO_WEIGHTS: &str = "this program was built without weights; give a checkpoint folder";
+
 /// The policy string of the shipped weights.
 pub const SHIPPED: &str = "ndt";
 
@@ -34,22 +37,20 @@ pub fn parse(text: &str, scenario: &Scenario) -> CliResult<Entrant> {
     if let Some(tuned) = tune::tuned(text, scenario)? {
         return Ok(tuned);
     }
-    match text {
-        SHIPPED => shipped()?.ok_or_else(|| {
-            CliError::bad("policy ndt: this program was built without weights; give a checkpoint folder, as in ndt:DIR")
-        }),
-        INTEGER => shipped_integer()?.ok_or_else(|| {
-            CliError::bad("policy ndt-int8: this program was built without weights; give a checkpoint folder, as in ndt-int8:DIR")
-        }),
-        LINEAR => shipped_linear()?.ok_or_else(|| {
-            CliError::bad("policy linear: this program was built without a linear rule; run `bufgym tune linear` and give its file, as in linear:FILE")
-        }),
+    let shipped = match text {
+        SHIPPED => shipped()?,
+        INTEGER => shipped_integer()?,
+        LINEAR => shipped_linear()?,
         _ => {
             let entrant = read(text).or_bad_input()?;
             entrant.check(scenario).or_bad_input()?;
-            Ok(entrant)
+            return Ok(entrant);
         }
-    }
+    };
+    shipped.ok_or_else(|| match text {
+        LINEAR => CliError::bad("policy linear: this program was built without a linear rule; run `bufgym tune linear` and give its file, as in linear:FILE"),
+        _ => CliError::bad(format!("policy {text}: {NO_WEIGHTS}, as in {text}:DIR")),
+    })
 }
 
 /// Returns the policy that `text` names by itself: a rule, or the files of a learned policy.
@@ -124,16 +125,13 @@ fn checkpoints_in(folder: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// Failure: the compiled-in files are damaged.
 pub fn shipped() -> CliResult<Option<Entrant>> {
-    let actor = shipped_actor()?;
+    let actor = decoded(FILES)?;
     Ok(actor.map(|(weights, manifest)| Entrant::from_checkpoint(SHIPPED, &weights, &manifest)))
 }
 
 /// Returns the shipped weights rounded to integers, if the program has them.
-///
-/// # Errors
-/// Failure: the compiled-in files are damaged.
 fn shipped_integer() -> CliResult<Option<Entrant>> {
-    let actor = shipped_actor()?;
+    let actor = decoded(FILES)?;
     actor
         .map(|(weights, manifest)| Entrant::rounded(INTEGER, weights, manifest).or_failure())
         .transpose()
@@ -144,20 +142,7 @@ fn shipped_integer() -> CliResult<Option<Entrant>> {
 /// # Errors
 /// Bad input: the program has none. Failure: the compiled-in ones are damaged.
 pub fn shipped_weights() -> CliResult<(ActorWeights, Manifest)> {
-    shipped_actor()?.ok_or_else(|| {
-        CliError::bad("this program was built without weights; give a checkpoint folder")
-    })
-}
-
-fn shipped_actor() -> CliResult<Option<(ActorWeights, Manifest)>> {
-    decoded(FILES)
-}
-
-fn decoded(files: Option<[&[u8]; 2]>) -> CliResult<Option<(ActorWeights, Manifest)>> {
-    let decode = |[manifest, weights]: [&[u8]; 2]| {
-        checkpoint::decode_actor(manifest, weights, Path::new(ORIGIN)).or_failure()
-    };
-    files.map(decode).transpose()
+    decoded(FILES)?.ok_or_else(|| CliError::bad(NO_WEIGHTS))
 }
 
 /// Returns the shipped weights that set α only, like the network of the NDT paper.
@@ -165,9 +150,14 @@ fn decoded(files: Option<[&[u8]; 2]>) -> CliResult<Option<(ActorWeights, Manifes
 /// # Errors
 /// Returns the errors of [`shipped_weights`].
 pub fn shipped_alpha_weights() -> CliResult<(ActorWeights, Manifest)> {
-    decoded(ALPHA_FILES)?.ok_or_else(|| {
-        CliError::bad("this program was built without weights; give a checkpoint folder")
-    })
+    decoded(ALPHA_FILES)?.ok_or_else(|| CliError::bad(NO_WEIGHTS))
+}
+
+fn decoded(files: Option<[&[u8]; 2]>) -> CliResult<Option<(ActorWeights, Manifest)>> {
+    let decode = |[manifest, weights]: [&[u8]; 2]| {
+        checkpoint::decode_actor(manifest, weights, Path::new(ORIGIN)).or_failure()
+    };
+    files.map(decode).transpose()
 }
 
 /// Returns the shipped linear rule, if the program has one.

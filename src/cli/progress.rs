@@ -5,6 +5,7 @@ use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bufgym::eval;
 use bufgym::train::{Progress, Reporter, Step};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
@@ -12,16 +13,27 @@ use super::{Common, say};
 
 /// Returns a progress bar over simulations, hidden with `--quiet`.
 pub fn progress_bar(common: &Common) -> ProgressBar {
-    if common.quiet {
-        return ProgressBar::hidden();
+    styled(common, "{bar:40} {pos}/{len} simulations, {eta} left {msg}")
+}
+
+/// Returns a progress bar of this form, hidden with `--quiet`.
+pub fn styled(common: &Common, template: &str) -> ProgressBar {
+    let bar = match common.quiet {
+        true => ProgressBar::hidden(),
+        false => ProgressBar::new(0),
+    };
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
     }
-    let bar = ProgressBar::new(0);
-    if let Ok(style) =
-        ProgressStyle::with_template("{bar:40} {pos}/{len} simulations, {eta} left {msg}")
-    {
-        bar.set_style(style);
+}
+
+/// Returns a callback that advances the bar by a simulation.
+pub fn by_simulations(bar: &ProgressBar) -> impl Fn(eval::Progress<'_>) + Sync + '_ {
+    |progress| {
+        bar.set_length(progress.total as u64);
+        bar.inc(1);
     }
-    bar
 }
 
 /// Shows a training: a bar, hidden where standard error is not a terminal, and lines. A quiet one shows only warnings.

@@ -18,6 +18,7 @@ use bufgym::sim::traffic::Trace;
 use bufgym::sim::units::Duration;
 use bufgym::util::input::visible;
 use clap::Args;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Common;
@@ -87,13 +88,12 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
     let trace = choice.read_or_generate(&args.file, &scenario, common.seed())?;
     let mut output = Output::folder_if(args.out.as_deref(), args.force, &FILES)?;
 
-    let record = args
-        .record_control
-        .as_deref()
-        .map(|path| recording(path, &policy, args.force))
-        .transpose()?;
-
     let file = |path: &PathBuf| Output::file(path, args.force);
+    if args.record_control.is_some() && policy.role() != Role::Learned {
+        let name = policy.name().to_owned();
+        return Err(CliError::input(ControlRecordError::NoControl(name)));
+    }
+    let record = args.record_control.as_ref().map(file).transpose()?;
     let capture = args.pcap.as_ref().map(file).transpose()?;
     if let Some(output) = &mut output {
         let mut own = record.iter().chain(&capture);
@@ -104,8 +104,20 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
         .timeline
         .then(|| Duration::from_us(args.timeline_interval_us));
     let outcome = match (&record, &capture) {
-        (Some(file), _) => record_run(file, &policy, &scenario, &trace, interval)?,
-        (None, Some(file)) => captured_run(file, &policy, &scenario, &trace, interval)?,
+        (Some(file), _) => file.write_file(|out| {
+            let run = policy.run_recorded(&scenario, &trace, interval, out);
+            run.map_err(|error| match error {
+                ControlRecordError::Record(RecordError::Write(_)) => CliError::failure(error),
+                _ => CliError::input(error),
+            })
+        })?,
+        (None, Some(file)) => file.write_file(|mut out| {
+            let capture = SwitchCapture::new(&scenario, &trace, &mut out).or_bad_input()?;
+            let run = policy.run_observed(&scenario, &trace, interval, capture);
+            let (outcome, capture) = run.or_bad_input()?;
+            capture.finish().or_failure()?;
+            Ok(outcome)
+        })?,
         (None, None) => policy.run(&scenario, &trace, interval).or_bad_input()?,
     };
 
@@ -119,16 +131,10 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
     }
     if let Some(output) = &output {
         output.write_folder(|folder| {
-            write_flows(&folder.join(FLOWS), &trace, &outcome.records)?;
-            write_switches(&folder.join(SWITCHES), &outcome.switches)?;
-            write_summary(&folder.join(SUMMARY), &outcome.summary)?;
             if scenario.has_lossless() {
                 write_pauses(&folder.join(PAUSES), &outcome.pauses)?;
             }
-            if args.timeline {
-                write_timeline(&folder.join(TIMELINE), &outcome.timeline)?;
-            }
-            Ok(())
+            write_results(folder, &trace, &outcome, args.timeline, &outcome.summary)
         })?;
         common.note_written(output);
     }
@@ -154,55 +160,6 @@ pub fn run(args: SimArgs, common: &Common) -> CliResult {
         ))),
         _ => Ok(()),
     }
-}
-
-/// Checks the file for the record of the policy's control.
-fn recording(path: &Path, policy: &Entrant, force: bool) -> CliResult<Output> {
-    if policy.role() != Role::Learned {
-        return Err(CliError::input(ControlRecordError::NoControl(
-            policy.name().to_owned(),
-        )));
-    }
-    Output::file(path, force)
-}
-
-/// Runs the trace and writes the record during the run.
-fn record_run(
-    file: &Output,
-    policy: &Entrant,
-    scenario: &Scenario,
-    trace: &Trace,
-    interval: Option<Duration>,
-) -> CliResult<Outcome> {
-    let mut outcome = None;
-    file.write_file(|out| {
-        let run = policy.run_recorded(scenario, trace, interval, out);
-        outcome = Some(run.map_err(|error| match error {
-            ControlRecordError::Record(RecordError::Write(_)) => CliError::failure(error),
-            _ => CliError::input(error),
-        })?);
-        Ok(())
-    })?;
-    outcome.ok_or_else(|| CliError::failure(anyhow::anyhow!("nothing was recorded")))
-}
-
-/// Runs the trace and captures the packets that arrive at the switch during the run.
-fn captured_run(
-    file: &Output,
-    policy: &Entrant,
-    scenario: &Scenario,
-    trace: &Trace,
-    interval: Option<Duration>,
-) -> CliResult<Outcome> {
-    let mut outcome = None;
-    file.write_file(|mut out| {
-        let capture = SwitchCapture::new(scenario, trace, &mut out).or_bad_input()?;
-        let run = policy.run_observed(scenario, trace, interval, capture);
-        let (result, capture) = run.or_bad_input()?;
-        outcome = Some(result);
-        capture.finish().or_failure()
-    })?;
-    outcome.ok_or_else(|| CliError::failure(anyhow::anyhow!("nothing was captured")))
 }
 
 /// Returns the summary's fields at the top level, and the simulated policy, scenario and trace.
@@ -350,13 +307,14 @@ pub(super) fn describe(policy: &Entrant, scenario: &Scenario, s: &Summary) -> St
     )
 }
 
-/// Writes the files of a run on one switch; `summary` is the content of summary.json.
+/// Writes the files of a run except pfc.csv; `summary` is the content of summary.json, one JSON object, in which a class
+/// without flows gives null.
 pub(super) fn write_results(
     folder: &Path,
     trace: &Trace,
     outcome: &Outcome,
     timeline: bool,
-    summary: &Value,
+    summary: &impl Serialize,
 ) -> CliResult {
     write_flows(&folder.join(FLOWS), trace, &outcome.records)?;
     write_switches(&folder.join(SWITCHES), &outcome.switches)?;
@@ -446,14 +404,6 @@ fn write_pauses(path: &Path, pauses: &[PfcInterval]) -> CliResult {
             writeln!(out)?;
         }
         Ok(())
-    })
-}
-
-/// Writes the summary as one JSON object; a class without flows gives null.
-fn write_summary(path: &Path, summary: &Summary) -> CliResult {
-    save(path, |out| {
-        serde_json::to_writer_pretty(&mut *out, summary)?;
-        writeln!(out)
     })
 }
 

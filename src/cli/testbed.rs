@@ -27,6 +27,10 @@ const HOST: [&str; 2] = ["testbed", "host"];
 /// The default scenario, which a program on one processor can serve.
 const SCENARIO: &str = "testbed-4x100m";
 
+/// Help of `--set`.
+const SET: &str =
+    "Change one setting of the scenario, for example `rate_bps=50000000`; may be repeated";
+
 /// Default time for flows to finish after the last one has started, seconds.
 const PATIENCE_S: u64 = 180;
 
@@ -70,26 +74,13 @@ pub fn run(args: TestbedArgs, common: &Common) -> CliResult {
     }
 }
 
-/// Which scenario; as [`ScenarioArgs`], with another default.
+/// Which scenario, with another default than in other commands.
 #[derive(Args, Clone)]
+#[command(mut_arg("scenario", |arg| arg.default_value(SCENARIO)))]
+#[command(mut_arg("set", |arg| arg.help(SET)))]
 struct Chosen {
-    /// Preset or TOML file
-    #[arg(long, value_name = "NAME|FILE.toml", default_value = SCENARIO)]
-    scenario: String,
-    /// Change one setting of the scenario, for example `rate_bps=50000000`; may be repeated
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
-}
-
-impl Chosen {
-    /// Does the same as [`ScenarioArgs::resolve`].
-    fn resolve(&self) -> CliResult<Scenario> {
-        let chosen = ScenarioArgs {
-            scenario: self.scenario.clone(),
-            set: self.set.clone(),
-        };
-        chosen.resolve()
-    }
+    #[command(flatten)]
+    args: ScenarioArgs,
 }
 
 /// Settings for playing flows, besides the scenario.

@@ -9,7 +9,7 @@ use bufgym::sim::scenario::Scenario;
 use bufgym::train::mixture::{MIXED, mixed};
 use bufgym::train::{
     self, Algorithm, Budget, ConfigFile, Controls, Expected, MAX_MINUTES, ResumeOptions, Start,
-    Status, TrainConfig, TrainError, TrainSummary, default_low_level, usual_low_level,
+    Status, TrainConfig, TrainSummary, default_low_level, usual_low_level,
 };
 use bufgym::util::files::file_name;
 use clap::Args;
@@ -132,8 +132,7 @@ pub fn run(args: TrainArgs, common: &Common) -> CliResult {
             config.out = output.path().to_owned();
             train::train(config, &controls)
         }
-    }
-    .map_err(classify)?;
+    }?;
     report(&summary, common)?;
     match summary.status {
         Status::Finished => Ok(()),
@@ -184,13 +183,13 @@ impl TrainArgs {
         let named = self.scenario.as_deref();
         let is_mixed = named == Some(MIXED);
         let file = self.config.as_deref().map(ConfigFile::load).transpose();
-        let file = file.map_err(classify)?;
+        let file = file?;
         let heuristic_given =
             self.low_level.is_some() || file.as_ref().is_some_and(|file| file.names("low_level"));
         let mut config = match (file, named) {
-            (Some(file), Some(MIXED)) => file.over_mixed().map_err(classify)?,
+            (Some(file), Some(MIXED)) => file.over_mixed()?,
             (Some(file), Some(_)) => file.over_ordinary(),
-            (Some(file), None) => file.over_its_own().map_err(classify)?,
+            (Some(file), None) => file.over_its_own()?,
             (None, Some(MIXED)) => TrainConfig::mixed().or_bad_input()?,
             (None, _) => TrainConfig::default(),
         };
@@ -225,7 +224,7 @@ impl TrainArgs {
             .out
             .clone()
             .unwrap_or_else(|| free_run(Path::new(RUNS), &run_name(&config)));
-        config.validate().map_err(classify)?;
+        config.validate()?;
         Ok(config)
     }
 
@@ -327,14 +326,6 @@ fn free_run(runs: &Path, name: &str) -> PathBuf {
         .unwrap_or_else(|| runs.join(name))
 }
 
-fn classify(error: TrainError) -> CliError {
-    if error.is_bad_input() {
-        CliError::input(error)
-    } else {
-        CliError::failure(error)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
@@ -412,28 +403,18 @@ mod tests {
 
     #[test]
     fn weighted_objectives_make_plain_names() {
-        let config = TrainConfig {
-            seed: 4,
-            ..TrainConfig::default()
-        };
-        assert_eq!(run_name(&config), "fct-ndt-16x1g-4");
-        let over_abm = TrainConfig {
-            low_level: "abm".parse().unwrap(),
-            ..config.clone()
-        };
-        assert_eq!(run_name(&over_abm), "fct-abm-ndt-16x1g-4");
-        let early = TrainConfig {
-            low_level: "fab+front".parse().unwrap(),
-            ..config.clone()
-        };
-        assert_eq!(run_name(&early), "fct-fab_front-ndt-16x1g-4");
-        let objective: Objective = "fct=1,loss=0.1".parse().unwrap();
-        assert_eq!(
+        let name = |objective: &str, low_level: &str| {
             run_name(&TrainConfig {
-                objective,
-                ..config
-            }),
-            "fct=1_loss=0.1-ndt-16x1g-4"
-        );
+                seed: 4,
+                objective: objective.parse().unwrap(),
+                low_level: low_level.parse().unwrap(),
+                ..TrainConfig::default()
+            })
+        };
+        assert_eq!(name("fct", "dt"), "fct-ndt-16x1g-4");
+        assert_eq!(name("fct", "abm"), "fct-abm-ndt-16x1g-4");
+        assert_eq!(name("fct", "fab+front"), "fct-fab_front-ndt-16x1g-4");
+        let weighted = name("fct=1,loss=0.1", "dt");
+        assert_eq!(weighted, "fct=1_loss=0.1-ndt-16x1g-4");
     }
 }

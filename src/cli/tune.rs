@@ -179,13 +179,12 @@ fn describe(metric: Metric, tuning: &Tuning, file: Option<&Path>) -> String {
     )
 }
 
+/// Converts the error of a search, whose scenario and policy nobody has checked before.
 fn classify(error: TrainError) -> CliError {
     match error {
-        TrainError::Setting { .. }
-        | TrainError::Simulation(_)
-        | TrainError::Remote(RemoteError::Unfit(_)) => CliError::input(error),
-        TrainError::Eval(error) => error.into(),
-        TrainError::Kept(error) => error.into(),
-        _ => CliError::failure(error),
+        TrainError::Simulation(_) | TrainError::Remote(RemoteError::Unfit(_)) => {
+            CliError::input(error)
+        }
+        error => error.into(),
     }
 }

@@ -136,14 +136,14 @@ fn measure(
     let mut bytes = None;
     let figures = (target.prepare)(source, folder).and_then(|mut prepared| {
         bytes = prepared.bytes;
-        loads
+        let measured = loads
             .iter()
-            .map(|load| (prepared.nanoseconds)(load, budget))
-            .collect()
+            .map(|load| (prepared.nanoseconds)(load, budget));
+        measured.collect()
     });
     Row {
         name: target.name,
-        figures,
+        figures: figures.map_err(|reason| reason.to_string()),
         bytes,
     }
 }

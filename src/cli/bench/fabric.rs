@@ -11,8 +11,7 @@ use bufgym::util::memory;
 use bufgym::util::rng::{Split, trace_seed};
 use serde_json::{Value, json};
 
-use super::repeat;
-use super::simulate::median;
+use super::{median, repeat};
 use crate::cli::Common;
 use crate::cli::error::{CliResult, ResultExt as _};
 

@@ -1,6 +1,6 @@
 //! Speed of the learner and of inference.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bufgym::agents::{
     Batch, Frame, PortSac, PortsConfig, RandomAgent, Replay, ReplayShape, SacConfig, Transition,
@@ -12,7 +12,7 @@ use bufgym::sim::scenario::Scenario;
 use bufgym::util::convert::single;
 use bufgym::util::rng;
 
-use super::{repeat, simulate};
+use super::{repeat, rounds, simulate};
 use crate::cli::error::{CliResult, ResultExt as _};
 
 /// Number of transitions from which batches are drawn.
@@ -120,13 +120,5 @@ pub fn inference_us(ports: usize, seed: u64, budget: Duration) -> f64 {
         .map(|_| single(rng::uniform(&mut stream)) * 2.0 - 1.0)
         .collect();
     let mut action = vec![0.0; ports];
-    let mut times = Vec::new();
-    let started = Instant::now();
-    while started.elapsed() < budget || times.is_empty() {
-        let begun = Instant::now();
-        actor.act(&observation, ports, &mut action);
-        times.push(begun.elapsed());
-    }
-    let middle = times.len() / 2;
-    times.select_nth_unstable(middle).1.as_secs_f64() * 1e6
+    rounds(budget, 1, || actor.act(&observation, ports, &mut action)) / 1e3
 }

@@ -15,7 +15,7 @@ use bufgym::util::input::visible;
 use bufgym::util::rng::{Split, trace_seed};
 use serde_json::{Map, Value, json};
 
-use super::repeat;
+use super::{median, repeat};
 use crate::cli::Common;
 use crate::cli::error::{CliResult, ResultExt as _};
 
@@ -135,11 +135,6 @@ pub fn policies(scenario: &Scenario, seed: u64, budget: Duration, common: &Commo
         &json!({ "scenario": scenario.name, "policies": Value::Object(values) }),
         &text,
     )
-}
-
-pub fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// Builds `envs` environments on different training traces, and resets them.

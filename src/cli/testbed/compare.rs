@@ -59,7 +59,7 @@ const RESULT_BYTES: u64 = 1_024;
 
 /// Runs the command.
 pub fn run(args: &CompareArgs, common: &Common) -> CliResult {
-    let scenario = args.chosen.resolve()?;
+    let scenario = args.chosen.args.resolve()?;
     let entrants = entrants(args, &scenario)?;
     let plays = entrants.len() as u64 * args.repeats;
     check_memory(&scenario, args.traces, plays * RESULT_BYTES)?;

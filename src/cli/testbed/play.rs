@@ -56,7 +56,7 @@ const CAPTURE: &str = "switch.pcap";
 
 /// Runs the command.
 pub fn run(args: &PlayArgs, common: &Common) -> CliResult {
-    let scenario = args.chosen.resolve()?;
+    let scenario = args.chosen.args.resolve()?;
     let policies = policy::parse_all(&args.policy, &scenario)?;
     let choice = &args.choice;
     let trace = choice.read_or_generate(&args.file, &scenario, common.seed())?;
@@ -73,11 +73,7 @@ pub fn run(args: &PlayArgs, common: &Common) -> CliResult {
     let played = match &output {
         None => play(None)?,
         Some(output) => {
-            let mut played = Played::default();
-            output.write_folder(|folder| {
-                played = play(Some(folder))?;
-                Ok(())
-            })?;
+            let played = output.write_folder(|folder| play(Some(folder)))?;
             common.note_written(output);
             played
         }

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use anyhow::{Context as _, Result, anyhow, bail};
 use bufgym::env::control::Controller;
 use bufgym::export::{self, Format, IntegerActor, Source};
 use bufgym::models::FastActor;
@@ -12,15 +13,17 @@ use bufgym::models::FastActor;
 use bufgym::onnx::{OnnxNetwork, Settings};
 
 use super::{Load, elf};
-use crate::cli::bench::repeat;
+use crate::cli::bench::rounds;
 
 /// A form of the network.
 pub struct Target {
     /// Name in the table.
     pub name: &'static str,
     /// Builds the form in a folder, or returns the reason why that is impossible here.
-    pub prepare: fn(&Source, &Path) -> Result<Prepared, String>,
+    pub prepare: Prepare,
 }
+
+type Prepare = fn(&Source, &Path) -> Result<Prepared>;
 
 /// A form that can be run.
 pub struct Prepared {
@@ -31,58 +34,42 @@ pub struct Prepared {
 }
 
 /// Measures within a time limit, unless the form chooses its own; or returns the reason why it cannot.
-type Measure = Box<dyn FnMut(&Load, Duration) -> Result<f64, String>>;
+type Measure = Box<dyn FnMut(&Load, Duration) -> Result<f64>>;
 
 /// Returns every form, the reference first.
 pub fn all() -> Vec<Target> {
+    const VNNI: [&str; 3] = ["-mavx512vnni", "-mavx512bw", "-mavx512vl"];
     let mut targets = vec![
-        Target {
-            name: "Rust, f32",
-            prepare: |source, _| Ok(rust_float(FastActor::new(&source.weights))),
-        },
-        Target {
-            name: "Rust, int8",
-            prepare: |source, _| Ok(rust_integer(source)),
-        },
-        Target {
-            name: "ONNX in Rust (onnx:FILE)",
-            prepare: |source, _| onnx_in_rust(source),
-        },
-        Target {
-            name: "ONNX Runtime",
-            prepare: onnx,
-        },
-        Target {
-            name: "C, f32",
-            prepare: |source, folder| c(source, folder, Format::C, &[]),
-        },
-        Target {
-            name: "C, int8",
-            prepare: |source, folder| c(source, folder, Format::CInt8, &[]),
-        },
+        target("Rust, f32", |source, _| {
+            Ok(rust_float(FastActor::new(&source.weights)))
+        }),
+        target("Rust, int8", |source, _| Ok(rust_integer(source))),
+        target("ONNX in Rust (onnx:FILE)", |source, _| onnx_in_rust(source)),
+        target("ONNX Runtime", onnx),
+        target("C, f32", |source, folder| c(source, folder, Format::C, &[])),
+        target("C, int8", |source, folder| {
+            c(source, folder, Format::CInt8, &[])
+        }),
     ];
     if vector_extensions().contains(&"AVX2") {
-        targets.push(Target {
-            name: "C, f32, AVX2",
-            prepare: |source, folder| c(source, folder, Format::C, &["-mavx2", "-mfma"]),
-        });
-        targets.push(Target {
-            name: "C, int8, AVX2",
-            prepare: |source, folder| c(source, folder, Format::CInt8, &["-mavx2"]),
-        });
+        targets.push(target("C, f32, AVX2", |source, folder| {
+            c(source, folder, Format::C, &["-mavx2", "-mfma"])
+        }));
+        targets.push(target("C, int8, AVX2", |source, folder| {
+            c(source, folder, Format::CInt8, &["-mavx2"])
+        }));
     }
     if vector_extensions().contains(&"AVX-512 VNNI") {
-        const VNNI: [&str; 3] = ["-mavx512vnni", "-mavx512bw", "-mavx512vl"];
-        targets.push(Target {
-            name: "C, int8, AVX-512 VNNI",
-            prepare: |source, folder| c(source, folder, Format::CInt8, &VNNI),
-        });
+        targets.push(target("C, int8, AVX-512 VNNI", |source, folder| {
+            c(source, folder, Format::CInt8, &VNNI)
+        }));
     }
-    targets.push(Target {
-        name: "eBPF",
-        prepare: ebpf,
-    });
+    targets.push(target("eBPF", ebpf));
     targets
+}
+
+fn target(name: &'static str, prepare: Prepare) -> Target {
+    Target { name, prepare }
 }
 
 /// Returns the processor's extensions that make a difference.
@@ -103,22 +90,6 @@ pub fn vector_extensions() -> Vec<&'static str> {
     found
 }
 
-/// Returns the median over rounds through all observations.
-fn rounds(budget: Duration, count: usize, mut round: impl FnMut()) -> f64 {
-    let mut times = Vec::new();
-    let timed = repeat(budget, || {
-        let started = Instant::now();
-        round();
-        times.push(started.elapsed().as_secs_f64() * 1e9 / count as f64);
-        Ok::<u64, std::convert::Infallible>(1)
-    });
-    match timed {
-        Ok(_) => times.sort_by(f64::total_cmp),
-        Err(never) => match never {},
-    }
-    times[times.len() / 2]
-}
-
 fn rust_float(mut actor: impl Controller + 'static) -> Prepared {
     Prepared {
         bytes: None,
@@ -137,17 +108,16 @@ fn rust_float(mut actor: impl Controller + 'static) -> Prepared {
 
 /// Runs the exported graph like the policy `onnx:FILE`.
 #[cfg(feature = "onnx")]
-fn onnx_in_rust(source: &Source) -> Result<Prepared, String> {
-    let files = export::export(source, Format::Onnx).map_err(|error| error.to_string())?;
-    let file = files.first().ok_or("there is no file")?;
+fn onnx_in_rust(source: &Source) -> Result<Prepared> {
+    let files = export::export(source, Format::Onnx)?;
+    let file = files.first().context("there is no file")?;
     let network = OnnxNetwork::parse(&file.bytes, Path::new(&file.path), &Settings::default());
-    let network = network.map_err(|error| error.to_string())?;
-    Ok(rust_float(network.actor()))
+    Ok(rust_float(network?.actor()))
 }
 
 #[cfg(not(feature = "onnx"))]
-fn onnx_in_rust(_source: &Source) -> Result<Prepared, String> {
-    Err("this program was built without the ONNX runtime (--features onnx)".to_owned())
+fn onnx_in_rust(_source: &Source) -> Result<Prepared> {
+    bail!("this program was built without the ONNX runtime (--features onnx)")
 }
 
 fn rust_integer(source: &Source) -> Prepared {
@@ -166,21 +136,20 @@ fn rust_integer(source: &Source) -> Prepared {
 }
 
 /// Writes the files of a format into a separate folder.
-fn write(source: &Source, folder: &Path, name: &str, format: Format) -> Result<PathBuf, String> {
+fn write(source: &Source, folder: &Path, name: &str, format: Format) -> Result<PathBuf> {
     let dir = folder.join(name);
-    fs::create_dir_all(&dir).map_err(|error| error.to_string())?;
-    for file in export::export(source, format).map_err(|error| error.to_string())? {
-        fs::write(dir.join(file.path), file.bytes).map_err(|error| error.to_string())?;
+    fs::create_dir_all(&dir)?;
+    for file in export::export(source, format)? {
+        fs::write(dir.join(file.path), file.bytes)?;
     }
     Ok(dir)
 }
 
 /// Runs a program to its end; returns its output, or the reason why there is none.
-fn output(command: &mut Command) -> Result<String, String> {
+fn output(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
-        .map_err(|error| format!("{program}: {error}"))?;
+    let output = command.output();
+    let output = output.map_err(|error| anyhow!("{program}: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
         return Ok(text);
@@ -188,15 +157,15 @@ fn output(command: &mut Command) -> Result<String, String> {
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     let mut said = text.lines().chain(errors.lines()).map(str::trim);
     let reason = said.rfind(|line| !line.is_empty());
-    Err(format!("{program}: {}", reason.unwrap_or("failed")))
+    bail!("{program}: {}", reason.unwrap_or("failed"))
 }
 
 /// Compiles C with the system's compiler and runs it.
-fn c(source: &Source, folder: &Path, format: Format, flags: &[&str]) -> Result<Prepared, String> {
+fn c(source: &Source, folder: &Path, format: Format, flags: &[&str]) -> Result<Prepared> {
     let name = format!("{format}{}", flags.concat());
     let dir = write(source, folder, &name, format)?;
     let bench = include_str!("../../../../dataplane/bench.c");
-    fs::write(dir.join("bench.c"), bench).map_err(|error| error.to_string())?;
+    fs::write(dir.join("bench.c"), bench)?;
     let (file, define) = match format {
         Format::CInt8 => ("ndt_int8", "-DNDT_BENCH_INT8"),
         _ => ("ndt_f32", "-UNDT_BENCH_INT8"),
@@ -220,38 +189,37 @@ fn c(source: &Source, folder: &Path, format: Format, flags: &[&str]) -> Result<P
         nanoseconds: Box::new(move |load, _| {
             let mut input = Vec::new();
             for count in [load.ports, super::OBSERVATIONS] {
-                let count = u32::try_from(count).map_err(|error| error.to_string())?;
+                let count = u32::try_from(count)?;
                 input.extend(count.to_ne_bytes());
             }
             match format {
                 Format::CInt8 => input.extend(&load.codes),
                 _ => input.extend(load.observations.iter().flat_map(|x| x.to_ne_bytes())),
             }
-            fs::write(dir.join("input"), input).map_err(|error| error.to_string())?;
+            fs::write(dir.join("input"), input)?;
             let text = output(Command::new(dir.join("bench")).arg(dir.join("input")))?;
             first_number(&text)
         }),
     })
 }
 
-fn first_number(text: &str) -> Result<f64, String> {
+fn first_number(text: &str) -> Result<f64> {
     let word = text.split_whitespace().next().unwrap_or_default();
     word.parse()
-        .map_err(|_| format!("printed `{}`", text.trim()))
+        .map_err(|_| anyhow!("printed `{}`", text.trim()))
 }
 
 /// Runs a graph with ONNX Runtime on one thread, if Python has it.
-fn onnx(source: &Source, folder: &Path) -> Result<Prepared, String> {
+fn onnx(source: &Source, folder: &Path) -> Result<Prepared> {
     const PROGRAM: &str = include_str!("onnx.py");
     let dir = write(source, folder, "onnx", Format::Onnx)?;
     output(Command::new("python3").args(["-c", "import numpy, onnxruntime"]))?;
-    fs::write(dir.join("bench.py"), PROGRAM).map_err(|error| error.to_string())?;
+    fs::write(dir.join("bench.py"), PROGRAM)?;
     Ok(Prepared {
         bytes: None,
         nanoseconds: Box::new(move |load, _| {
             let bytes = load.observations.iter().flat_map(|x| x.to_le_bytes());
-            fs::write(dir.join("input"), bytes.collect::<Vec<u8>>())
-                .map_err(|error| error.to_string())?;
+            fs::write(dir.join("input"), bytes.collect::<Vec<u8>>())?;
             let text = output(
                 Command::new("python3")
                     .args(["bench.py", "actor.onnx", "input"])
@@ -264,11 +232,11 @@ fn onnx(source: &Source, folder: &Path) -> Result<Prepared, String> {
 }
 
 /// Runs the BPF program in this machine's kernel.
-fn ebpf(source: &Source, folder: &Path) -> Result<Prepared, String> {
+fn ebpf(source: &Source, folder: &Path) -> Result<Prepared> {
     let dir = write(source, folder, "ebpf", Format::Ebpf)?;
     write(source, folder, "ebpf", Format::CInt8)?;
     let check = include_str!("../../../../dataplane/check_ebpf.c");
-    fs::write(dir.join("check_ebpf.c"), check).map_err(|error| error.to_string())?;
+    fs::write(dir.join("check_ebpf.c"), check)?;
     let arch = std::env::consts::ARCH;
     output(
         Command::new("clang")
