@@ -12,8 +12,9 @@ mod mixed;
 mod queues;
 
 use super::Scale;
-use super::fabric::{Computed, FabricConfig, FigurePlan, OPTIONS, Paper};
+use super::fabric::{FabricConfig, FigurePlan};
 use super::figure::Figure;
+use super::paper::{Computed, OPTIONS, Paper};
 
 /// The paper's network of 64 hosts, which fits the published files.
 const PRESET: &str = "abm-artefact";

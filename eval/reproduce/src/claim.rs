@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use bufgym_eval::stats::{Estimate, Spread};
 use serde::Serialize;
 
 use super::verdict::{Grade, Verdict, grade};
+pub use super::verdict::{Ours, Target};
 
 /// The source of the paper's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -39,85 +39,6 @@ impl Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-/// The paper's value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Target {
-    /// A number.
-    Value(f64),
-    /// A reduction in per cent.
-    Reduction(f64),
-    /// A lower limit.
-    AtLeast(f64),
-    /// An upper limit.
-    AtMost(f64),
-    /// A range.
-    Between(f64, f64),
-    /// A ranking, in words.
-    Order(&'static str),
-    /// The paper says too little for a comparison; contains the reason.
-    Open(&'static str),
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Target::Value(value) | Target::Reduction(value) => write!(f, "{value}"),
-            Target::AtLeast(limit) => write!(f, ">= {limit}"),
-            Target::AtMost(limit) => write!(f, "<= {limit}"),
-            Target::Between(low, high) => write!(f, "{low} to {high}"),
-            Target::Order(words) => f.write_str(words),
-            Target::Open(_) => Ok(()),
-        }
-    }
-}
-
-/// The measured value with its uncertainty.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Ours {
-    /// A mean with its confidence interval; both ends equal the mean if it is exact.
-    Interval(Estimate),
-    /// A median with the least and the largest value. No verdict reads these.
-    Range(Spread),
-}
-
-impl Ours {
-    /// Returns the mean or the median.
-    pub fn value(&self) -> f64 {
-        match self {
-            Ours::Interval(interval) => interval.centre,
-            Ours::Range(range) => range.median,
-        }
-    }
-
-    /// Returns the lower and the upper end of the interval or the range.
-    pub fn ends(&self) -> [f64; 2] {
-        match self {
-            Ours::Interval(interval) => [interval.low, interval.high],
-            Ours::Range(range) => [range.least, range.largest],
-        }
-    }
-
-    /// Returns the kind of the ends, for the column `ends` of `verdicts.csv`.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Ours::Interval(_) => "interval",
-            Ours::Range(_) => "range",
-        }
-    }
-}
-
-impl From<Estimate> for Ours {
-    fn from(interval: Estimate) -> Ours {
-        Ours::Interval(interval)
-    }
-}
-
-impl From<Spread> for Ours {
-    fn from(range: Spread) -> Ours {
-        Ours::Range(range)
     }
 }
 

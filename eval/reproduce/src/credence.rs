@@ -10,8 +10,9 @@ pub mod slotted;
 pub mod sweeps;
 
 use super::Scale;
-use super::fabric::{Computed, FabricConfig, FigurePlan, OPTIONS, Paper};
+use super::fabric::{FabricConfig, FigurePlan};
 use super::figure::Figure;
+use super::paper::{Computed, OPTIONS, Paper};
 
 const PRESET: &str = "credence-leafspine";
 

@@ -26,6 +26,7 @@ pub mod grid;
 pub mod incast;
 pub mod ndt;
 mod page;
+pub mod paper;
 pub mod report;
 pub mod reverie;
 mod rules;
@@ -35,7 +36,8 @@ mod variants;
 pub mod verdict;
 
 pub use claim::{Claim, Kind, Ours, Target};
-pub use report::{Panel, Report, Table, write_into};
+pub use page::write_into;
+pub use report::{Panel, Report, Table};
 pub use runs::{PapersError, Work};
 pub use verdict::{Grade, Verdict};
 

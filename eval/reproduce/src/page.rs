@@ -1,12 +1,39 @@
 //! The page of a paper: the number of claims that agree, then every figure next to its claims.
 
-use bufgym_eval::format;
-use bufgym_eval::html;
+use std::path::Path;
+
+use bufgym_eval::output::{self, OutputError};
+use bufgym_eval::{format, html};
 use maud::{Markup, PreEscaped, html};
 
 use super::claim::{Claim, Kind, Ours, Target};
 use super::report::{Panel, Report};
 use super::verdict::Grade;
+
+/// Writes all files into an empty folder, which the caller then moves to its final place.
+///
+/// # Errors
+/// Fails if a file cannot be written.
+pub fn write_into(report: &Report, folder: &Path) -> Result<(), OutputError> {
+    output::fill(folder, &contents(report)?)
+}
+
+fn contents(report: &Report) -> Result<Vec<(String, Vec<u8>)>, OutputError> {
+    let mut files = vec![
+        ("index.html".to_owned(), render(report).into_bytes()),
+        ("verdicts.csv".to_owned(), report.verdicts().csv()?),
+    ];
+    for panel in &report.panels {
+        for table in &panel.tables {
+            files.push((format!("{}.csv", table.name), table.csv()?));
+        }
+        for figure in &panel.drawings {
+            let svg = figure.standalone().into_bytes();
+            files.push((format!("{}.svg", figure.name), svg));
+        }
+    }
+    Ok(files)
+}
 
 /// Renders the whole page.
 pub fn render(report: &Report) -> String {
@@ -232,5 +259,17 @@ mod tests {
         assert_eq!(heading_of("12b"), "Figure 12(b): A table");
         assert_eq!(heading_of("11"), "Figure 11: A table");
         assert_eq!(heading_of("V-A"), "Section V-A: A table");
+    }
+
+    #[test]
+    fn every_file_of_a_report_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let report = small();
+        write_into(&report, folder.path()).unwrap();
+        for name in report.names() {
+            assert!(folder.path().join(&name).is_file(), "{name}");
+        }
+        let table = std::fs::read_to_string(folder.path().join("fig1.csv")).unwrap();
+        assert_eq!(table, "policy,ms\ndt,1.5\n");
     }
 }

@@ -1,17 +1,14 @@
 //! The output for a paper: tables, drawings, verdicts and the page.
 
-use std::path::Path;
-
 use bufgym_eval::data::ScenarioFacts;
 use bufgym_eval::figures::Figure;
-use bufgym_eval::output::{self, OutputError};
+use bufgym_eval::output::OutputError;
 use bufgym_eval::stats::Estimate;
 use bufgym_eval::table::aligned;
 use bufgym_sim::scenario::Scenario;
 use serde_json::{Map, Value, json};
 
 use super::claim::{Claim, Kind, Ours};
-use super::page;
 use super::verdict::Grade;
 
 /// A table of numbers, which becomes a CSV file.
@@ -283,7 +280,7 @@ impl Report {
     }
 
     /// Returns the names of all files.
-    fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let mut names = vec!["index.html".to_owned(), "verdicts.csv".to_owned()];
         for panel in &self.panels {
             names.extend(panel.tables.iter().map(|t| format!("{}.csv", t.name)));
@@ -291,31 +288,6 @@ impl Report {
         }
         names
     }
-
-    fn contents(&self) -> Result<Vec<(String, Vec<u8>)>, OutputError> {
-        let mut files = vec![
-            ("index.html".to_owned(), page::render(self).into_bytes()),
-            ("verdicts.csv".to_owned(), self.verdicts().csv()?),
-        ];
-        for panel in &self.panels {
-            for table in &panel.tables {
-                files.push((format!("{}.csv", table.name), table.csv()?));
-            }
-            for figure in &panel.drawings {
-                let svg = figure.standalone().into_bytes();
-                files.push((format!("{}.svg", figure.name), svg));
-            }
-        }
-        Ok(files)
-    }
-}
-
-/// Writes all files into an empty folder, which the caller then moves to its final place.
-///
-/// # Errors
-/// Fails if a file cannot be written.
-pub fn write_into(report: &Report, folder: &Path) -> Result<(), OutputError> {
-    output::fill(folder, &report.contents()?)
 }
 
 #[cfg(test)]
@@ -407,17 +379,5 @@ pub(super) mod tests {
             Some("test,1,c,z,,p99,,text,,,,2,not comparable: no setting,,")
         );
         assert_eq!(lines.next(), None);
-    }
-
-    #[test]
-    fn every_file_of_a_report_is_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let report = small();
-        write_into(&report, folder.path()).unwrap();
-        for name in report.names() {
-            assert!(folder.path().join(&name).is_file(), "{name}");
-        }
-        let table = std::fs::read_to_string(folder.path().join("fig1.csv")).unwrap();
-        assert_eq!(table, "policy,ms\ndt,1.5\n");
     }
 }

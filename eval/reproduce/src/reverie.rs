@@ -11,8 +11,9 @@ mod pools;
 mod tests;
 
 use super::Scale;
-use super::fabric::{Computed, FabricConfig, FigurePlan, Paper};
+use super::fabric::{FabricConfig, FigurePlan};
 use super::figure::Figure;
+use super::paper::{Computed, Paper};
 
 /// TCP web search in a lossy priority, RDMA in-cast of 2 MB in a lossless one.
 const PRESET: &str = "reverie-leafspine";

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::claim::{Ours, Target};
+use bufgym_eval::stats::{Estimate, Spread};
 
 /// Ratios of the measured value to the paper's that agree.
 const AGREES: (f64, f64) = (0.8, 1.25);
@@ -12,6 +12,85 @@ const FACTOR: (f64, f64) = (0.67, 1.5);
 const POINTS: f64 = 5.0;
 /// Share beyond which two values of the paper differ enough for their order to count.
 const APART: f64 = 0.1;
+
+/// The paper's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// A number.
+    Value(f64),
+    /// A reduction in per cent.
+    Reduction(f64),
+    /// A lower limit.
+    AtLeast(f64),
+    /// An upper limit.
+    AtMost(f64),
+    /// A range.
+    Between(f64, f64),
+    /// A ranking, in words.
+    Order(&'static str),
+    /// The paper says too little for a comparison; contains the reason.
+    Open(&'static str),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Value(value) | Target::Reduction(value) => write!(f, "{value}"),
+            Target::AtLeast(limit) => write!(f, ">= {limit}"),
+            Target::AtMost(limit) => write!(f, "<= {limit}"),
+            Target::Between(low, high) => write!(f, "{low} to {high}"),
+            Target::Order(words) => f.write_str(words),
+            Target::Open(_) => Ok(()),
+        }
+    }
+}
+
+/// The measured value with its uncertainty.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Ours {
+    /// A mean with its confidence interval; both ends equal the mean if it is exact.
+    Interval(Estimate),
+    /// A median with the least and the largest value. No verdict reads these.
+    Range(Spread),
+}
+
+impl Ours {
+    /// Returns the mean or the median.
+    pub fn value(&self) -> f64 {
+        match self {
+            Ours::Interval(interval) => interval.centre,
+            Ours::Range(range) => range.median,
+        }
+    }
+
+    /// Returns the lower and the upper end of the interval or the range.
+    pub fn ends(&self) -> [f64; 2] {
+        match self {
+            Ours::Interval(interval) => [interval.low, interval.high],
+            Ours::Range(range) => [range.least, range.largest],
+        }
+    }
+
+    /// Returns the kind of the ends, for the column `ends` of `verdicts.csv`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Ours::Interval(_) => "interval",
+            Ours::Range(_) => "range",
+        }
+    }
+}
+
+impl From<Estimate> for Ours {
+    fn from(interval: Estimate) -> Ours {
+        Ours::Interval(interval)
+    }
+}
+
+impl From<Spread> for Ours {
+    fn from(range: Spread) -> Ours {
+        Ours::Range(range)
+    }
+}
 
 /// The agreement of a measurement with a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -173,7 +252,6 @@ pub(crate) fn same_order(pairs: &[(f64, f64)]) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bufgym_eval::stats::{Estimate, Spread};
 
     fn exactly(mean: f64) -> Ours {
         interval(mean, mean, mean)

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use bufgym::reproduce::fabric::{FabricConfig, Paper};
+use bufgym::reproduce::fabric::FabricConfig;
 use bufgym::reproduce::grid::{Forests, Learned};
+use bufgym::reproduce::paper::Paper;
 use bufgym::reproduce::{Scale, Work};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::ForestModel;

@@ -13,9 +13,9 @@ use bufgym_util::convert::index;
 use serde::{Deserialize, Serialize};
 
 use super::NdtFigure;
-use super::experiment::{Experiment, Policies, Runs};
+use super::experiment::{Experiment, Runs};
 use super::queues::{PRESET, VARIANTS};
-use super::setting::{Context, Extent, is_lowest, listed, percent};
+use super::setting::{Context, Extent, Policies, is_lowest, listed, percent};
 use crate::claim::{Claim, Target};
 use crate::report::{Panel, Report, Table, cell};
 use crate::runs::PapersError;

@@ -12,8 +12,8 @@ use bufgym_sim::scenario::Scenario;
 use serde::{Deserialize, Serialize};
 
 use super::NdtFigure;
-use super::experiment::{Experiment, Policies, Runs};
-use super::setting::{Context, Extent, is_lowest, listed, percent};
+use super::experiment::{Experiment, Runs};
+use super::setting::{Context, Extent, Policies, is_lowest, listed, percent};
 use super::variants::{NS3, SHORT_RTO, Variant};
 use crate::claim::Claim;
 use crate::incast::{Regime, beyond, floor_ms};

@@ -17,8 +17,8 @@ use bufgym_sim::units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::NdtFigure;
-use super::experiment::{Experiment, Policies, Runs};
-use super::setting::{Context, Extent, is_lowest, listed, percent, stroke};
+use super::experiment::{Experiment, Runs};
+use super::setting::{Context, Extent, Policies, is_lowest, listed, percent, stroke};
 use super::variants::{NS3, Variant};
 use crate::claim::{Claim, Kind, Target};
 use crate::report::{Panel, Report, Table, cell};

@@ -12,8 +12,8 @@ use bufgym_sim::scenario::{DEFAULT_PRESET, Scenario};
 use bufgym_util::rng::Split;
 
 use super::NdtFigure;
-use super::experiment::{Experiment, Policies};
-use super::setting::{Context, Extent, is_lowest, listed, stroke};
+use super::experiment::Experiment;
+use super::setting::{Context, Extent, Policies, is_lowest, listed, stroke};
 use super::variants::{LONG_RTO, NS3, SHORT_RTO, Variant};
 use crate::claim::{Claim, Target};
 use crate::report::{Panel, Report, Table};

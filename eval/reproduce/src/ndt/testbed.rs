@@ -14,8 +14,9 @@ use bufgym_eval::stats::{self, Estimate};
 use bufgym_sim::scenario::{Scenario, ScenarioError};
 
 use super::NdtFigure;
-use super::experiment::Policies;
-use super::setting::{Context, Extent, LOADS, is_lowest, listed, reduction, simulations, stroke};
+use super::setting::{
+    Context, Extent, LOADS, Policies, is_lowest, listed, reduction, simulations, stroke,
+};
 use super::variants::{self, LINUX, SHORT_RTO, Variant};
 use crate::claim::{Claim, Target};
 use crate::report::{Panel, Report, Rows};

@@ -15,8 +15,7 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use serde::{Deserialize, Serialize};
 
-use super::super::experiment::Policies;
-use super::super::setting::{Context, Extent, LOADS};
+use super::super::setting::{Context, Extent, LOADS, Policies};
 use super::super::{NdtConfig, NdtFigure};
 use super::played::Played;
 use super::{Point, RULES, Results, at_load, stretched};

@@ -88,8 +88,9 @@ mod tests {
     use bufgym_sim::switch::PolicySpec;
 
     use super::*;
-    use crate::fabric::{FabricConfig, Paper};
+    use crate::fabric::FabricConfig;
     use crate::grid::{Common, GridPlan};
+    use crate::paper::Paper;
     use crate::{Scale, abm, credence};
 
     /// Counts the simulations of the paper's own series that an option leaves in a figure.
