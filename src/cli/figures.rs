@@ -12,9 +12,7 @@ use bufgym::eval::{Entrant, Progress};
 use bufgym::models::ActorWeights;
 use bufgym::models::checkpoint::Manifest;
 use bufgym::reproduce::ndt::{self, NdtConfig, NdtFigure, Selection};
-use bufgym::reproduce::{
-    self, Grade, Ours, PAPERS, PapersError, Report, Scale, Work, abm, credence, reverie,
-};
+use bufgym::reproduce::{self, Grade, Ours, Paper, PapersError, Report, Scale, Work, papers};
 use bufgym::util::input::excerpt;
 use clap::Args;
 use indicatif::ProgressBar;
@@ -26,26 +24,35 @@ use super::eval;
 use super::output::{Output, shown};
 use super::policy;
 
+/// Returns the text below the options.
+fn after_help() -> String {
+    let papers: Vec<String> = papers()
+        .map(|(name, title)| format!("- {name}: {title}"))
+        .collect();
+    format!(
+        "Writes index.html (one file that opens anywhere: figure, claim and verdict side by side), verdicts.csv, and \
+         for every figure a CSV file and an SVG drawing. Verdicts follow from rules that the page states. Claims that \
+         differ are run again with one option of the setting after the other (all but ndt: at --scale paper). \
+         Simulations of all but ndt that are finished are kept in DIR.parts, from which the same command resumes.\n\n\
+         Papers:\n{}\n\n\
+         With --testbed, Fig. 9 of ndt is measured and not simulated, with the simulator beside it (Linux; needs root \
+         or `unshare -Urn`); its runs are kept in DIR.parts too.\n\n\
+         Examples:\n  \
+         bufgym figures ndt --out reports/ndt-figures\n  \
+         bufgym figures ndt --fig 8 --scale paper --out reports/ndt-fig8\n  \
+         bufgym figures abm --fig 6 --fig 7 --out reports/abm-figures\n  \
+         bufgym figures credence --model forests --seeds 3 --out reports/credence-figures\n  \
+         bufgym figures reverie --fig 4 --fig 7 --out reports/reverie-figures\n  \
+         sudo bufgym figures ndt --fig 9 --testbed --out reports/ndt-fig9     (11 minutes; docs/testbed.md)\n  \
+         bufgym figures ndt --fig 12b --checkpoint checkpoints/ndt-fct-dt --traces 2 --out out --json",
+        papers.join("\n")
+    )
+}
+
 /// Remake the figures of a paper, and compare every claim with our values
 #[derive(Args)]
 #[command(
-    after_help = "Writes index.html (one file that opens anywhere: figure, claim and verdict side by \
-    side), verdicts.csv, and for every figure a CSV file and an SVG drawing. Verdicts follow from rules \
-    that the page states. Claims that differ are run again with one option of the setting after the other \
-    (credence, abm and reverie: at --scale paper). Simulations of these that are finished are kept in \
-    DIR.parts, from which the same command resumes.\n\nPapers: ndt (Learning Buffer \
-    Management Policies for Shared Memory Switches), credence (Augmenting Datacenter Switch Buffer \
-    Sharing with ML Predictions), abm (Active Buffer Management in Datacenters), reverie (Low Pass \
-    Filter-Based Switch Buffer Sharing for Datacenters with RDMA and TCP Traffic). With --testbed, Fig. 9 of \
-    ndt is measured and not simulated, with the simulator beside it (Linux; needs root or `unshare -Urn`); its \
-    runs are kept in DIR.parts too.\n\nExamples:\n  \
-    bufgym figures ndt --out reports/ndt-figures\n  \
-    bufgym figures ndt --fig 8 --scale paper --out reports/ndt-fig8\n  \
-    bufgym figures abm --fig 6 --fig 7 --out reports/abm-figures\n  \
-    bufgym figures credence --model forests --seeds 3 --out reports/credence-figures\n  \
-    bufgym figures reverie --fig 4 --fig 7 --out reports/reverie-figures\n  \
-    sudo bufgym figures ndt --fig 9 --testbed --out reports/ndt-fig9     (11 minutes; docs/testbed.md)\n  \
-    bufgym figures ndt --fig 12b --checkpoint checkpoints/ndt-fct-dt --traces 2 --out out --json"
+    after_help = after_help()
 )]
 pub struct FiguresArgs {
     /// The paper
@@ -63,12 +70,12 @@ pub struct FiguresArgs {
     /// ndt: test traces of every point, instead of the scale's
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     traces: Option<u64>,
-    /// Checkpoint folder; ndt: its policy [default: shipped weights that set α alone]; credence, abm:
-    /// a policy to add to the comparisons
+    /// Checkpoint folder; ndt: its policy [default: shipped weights that set α alone]; others: a policy
+    /// to add to the comparisons
     #[arg(long, value_name = "DIR")]
     checkpoint: Option<PathBuf>,
-    /// credence, abm, reverie: change one setting of every network, for example `measure_ms=50`; may be repeated;
-    /// ndt: with --testbed, of its scenario
+    /// All but ndt: change one setting of every network, for example `measure_ms=50`; may be repeated; ndt: with
+    /// --testbed, of its scenario
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// ndt: with --fig 9, send the flows through real TCP and a software switch on this machine
@@ -91,16 +98,13 @@ const FILES: [&str; 2] = ["index.html", "verdicts.csv"];
 
 /// Runs the command.
 pub fn run(args: FiguresArgs, common: &Common) -> CliResult {
-    if args.testbed && args.paper != "ndt" && PAPERS.contains(&args.paper.as_str()) {
-        refuse_given(&args, &[("--testbed", true)])?;
-    }
     match args.paper.as_str() {
         "ndt" if args.testbed => run_on_testbed(&args, common),
         "ndt" => run_ndt(&args, common),
-        "credence" => network::run(&credence::PAPER, &args, common),
-        "abm" => network::run(&abm::PAPER, &args, common),
-        "reverie" => network::run(&reverie::PAPER, &args, common),
-        other => Err(unknown_paper(other)),
+        other => match Paper::named(other) {
+            Some(paper) => network::run(&paper, &args, common),
+            None => Err(unknown_paper(other)),
+        },
     }
 }
 
@@ -181,10 +185,11 @@ fn write_with(mut report: Report, more: Value, output: &Output, common: &Common)
 }
 
 fn unknown_paper(name: &str) -> CliError {
+    let known: Vec<&str> = papers().map(|(name, _)| name).collect();
     CliError::bad(format!(
         "no figures for paper `{}`: this version has {}",
         excerpt(name),
-        PAPERS.join(", "),
+        known.join(", "),
     ))
 }
 

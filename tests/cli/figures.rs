@@ -84,7 +84,7 @@ fn what_cannot_be_made_is_refused_with_what_can() {
     let sandbox = Sandbox::new();
     sandbox.refused(
         "figures nothing --out f",
-        &["nothing", "ndt", "credence", "abm", "reverie"],
+        &["nothing", "ndt, abm, credence, occamy, reverie"],
     );
     sandbox.refused(
         "figures reverie --fig 6 --out f",

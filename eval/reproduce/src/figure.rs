@@ -6,12 +6,13 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use super::Scale;
 use super::claim::{Claim, Target};
 use super::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, in_words, learned};
 use super::rules::{self, Trend};
 use super::sweep::{
     Metric, Point, ReferenceRow, ReferenceTable, Series, Sweep, SweepResults, largest_reduction,
-    on_a_par, reduced, reduction_of,
+    on_a_par, reduced,
 };
 
 /// Paper, number and text of every file.
@@ -24,12 +25,21 @@ static FIGURES: LazyLock<Vec<(&str, &str, Figure)>> = LazyLock::new(|| {
     figures.collect()
 });
 
+/// Returns paper, number and figure of every file.
+pub(crate) fn all() -> impl Iterator<Item = (&'static str, &'static str, &'static Figure)> {
+    FIGURES
+        .iter()
+        .map(|(paper, number, figure)| (*paper, *number, figure))
+}
+
 /// A file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Figure {
     figure: String,
-    preset: String,
+    /// The paper, in one of its files.
+    pub paper: Option<About>,
+    pub preset: String,
     settings: Vec<String>,
     /// Scenario, and its differences from the paper's; `{seeds}` becomes the number of seeds in words.
     method: String,
@@ -37,7 +47,7 @@ pub(crate) struct Figure {
     tail: Metric,
     axis: Axis,
     series: Vec<Curve>,
-    additions: Option<Additions>,
+    pub additions: Option<Additions>,
     panels: Vec<PanelFile>,
     #[serde(default)]
     tables: Vec<TableFile>,
@@ -45,10 +55,45 @@ pub(crate) struct Figure {
     claims: Vec<ClaimFile>,
 }
 
+/// What the figures of a paper share.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct About {
+    /// Title with the conference, for people.
+    pub title: String,
+    /// Settings that all networks of the paper have.
+    #[serde(default)]
+    pub settings: Vec<String>,
+    quick: Amount,
+    paper: Amount,
+    /// Notes that readers need for any of the comparisons.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// The amount of simulation of a scale.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Amount {
+    pub settings: Vec<String>,
+    /// Reductions of the scale, in words.
+    pub extent: String,
+}
+
+impl About {
+    /// Returns the amount of simulation of a scale.
+    pub fn amount(&self, scale: Scale) -> &Amount {
+        match scale {
+            Scale::Quick => &self.quick,
+            Scale::Paper => &self.paper,
+        }
+    }
+}
+
 /// Series that the paper does not have and that depend on the run.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Additions {
+pub(crate) enum Additions {
     /// The unlimited buffer, the best static α, and the learned policy if there is one.
     All,
     /// The learned policy if there is one.
@@ -158,29 +203,24 @@ enum Rule {
 
 impl Figure {
     /// Reads an embedded file. A test reads all files.
-    pub(crate) fn read(text: &str) -> Figure {
+    fn read(text: &str) -> Figure {
         toml::from_str(text).unwrap_or_else(|error| panic!("a file of a figure is wrong: {error}"))
     }
 
-    /// Returns the plan of the figure of this number, if a file describes it.
-    pub(crate) fn planned(
-        paper: &str,
-        number: &str,
-        config: &FabricConfig,
-        alpha: &str,
-    ) -> Option<FigurePlan> {
-        let is_it = |(of, file, _): &&(&str, &str, Figure)| (*of, *file) == (paper, number);
-        let (.., figure) = FIGURES.iter().find(is_it)?;
-        Some(figure.plan(config, alpha))
+    /// Returns the letters of the panels.
+    pub(crate) fn letters(&self) -> impl Iterator<Item = &str> {
+        let ids = self.panels.iter().map(|panel| panel.id.as_str());
+        ids.filter_map(|id| id.strip_prefix(&self.figure))
     }
 
-    /// Returns the numbers of a paper's figures that files describe.
-    pub(crate) fn numbers(paper: &str) -> impl Iterator<Item = &'static str> {
-        let own = FILES.iter().filter(move |(of, ..)| *of == paper);
-        own.map(|(_, number, _)| *number)
+    /// Returns true if a series has the policy with this name.
+    pub(crate) fn has_policy(&self, name: &str) -> bool {
+        let named = |series: &Curve| series.policy.split(':').next() == Some(name);
+        self.series.iter().any(named)
     }
 
-    fn plan(&'static self, config: &FabricConfig, alpha: &str) -> FigurePlan {
+    /// Returns the plan of the figure. `alpha` is the best static α.
+    pub(crate) fn plan(&'static self, config: &FabricConfig, alpha: &str) -> FigurePlan {
         let mut series: Vec<Series> = self.series.iter().map(Curve::series).collect();
         match self.additions {
             Some(Additions::All) => series.extend(additions(config, alpha)),
@@ -265,7 +305,7 @@ impl Figure {
             Rule::ReductionFrom(paper) => reduction(Target::AtLeast(paper)),
             Rule::Equal => reduction(Target::Reduction(0.0)).ranked(None),
             Rule::Largest(paper) => {
-                let (name, paper) = (reduction_of(metric), (paper, statement));
+                let (name, paper) = (metric.reduction(), (paper, statement));
                 largest_reduction(swept, panel, pair, metric, name, paper)
             }
             Rule::OnPar => on_a_par(swept, panel.1, pair, &points, metric, statement),
@@ -323,17 +363,16 @@ impl Axis {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIGURES, Rule};
-    use crate::{abm, credence, reverie};
+    use super::{FIGURES, Rule, all};
 
     /// Every column and table has a value for every point, and names only series, panels and points that
     /// the figure has.
     #[test]
     fn every_file_is_complete() {
-        let papers = [&abm::PAPER, &credence::PAPER, &reverie::PAPER].map(|paper| paper.name);
         for (paper, number, figure) in FIGURES.iter() {
             let id = &figure.figure;
-            assert!(papers.contains(paper) && id == number, "{paper}-{number}");
+            let described = all().filter(|(of, _, other)| of == paper && other.paper.is_some());
+            assert_eq!((described.count(), id.as_str()), (1, *number), "{paper}");
             let points = figure.axis.values.len();
             let series = |name: &String| figure.series.iter().any(|series| series.name == *name);
             let panel = |id: &String| figure.panels.iter().any(|panel| panel.id == *id);

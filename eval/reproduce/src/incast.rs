@@ -74,9 +74,29 @@ pub(crate) fn largest_query_ms<'a>(
     for flow in answers.filter(|flow| flow.query >= 0) {
         *queries.entry(flow.query).or_default() += wire_bytes(scenario, flow);
     }
-    let bytes = *queries.values().max()?;
+    Some(in_network_ms(scenario, *queries.values().max()?))
+}
+
+/// Returns the time of a query with so many bytes on the wire in an empty network, milliseconds.
+fn in_network_ms(scenario: &Scenario, bytes: u64) -> f64 {
     let line_s = 8.0 * bytes as f64 / scenario.network.rate_bps as f64;
-    Some(1e3 * line_s + scenario.base_rtt().as_ms_f64())
+    1e3 * line_s + scenario.base_rtt().as_ms_f64()
+}
+
+/// Returns the slowdown of every query: the completion time of its last answer relative to the time of the query
+/// in an empty network. It is infinite if an answer did not finish.
+pub(crate) fn query_slowdowns<'a>(
+    scenario: &Scenario,
+    answers: impl Iterator<Item = &'a FlowRecord>,
+) -> impl Iterator<Item = f64> {
+    let mut queries: BTreeMap<i64, (u64, f64)> = BTreeMap::new();
+    for answer in answers.filter(|answer| answer.spec.query >= 0) {
+        let (bytes, last_ms) = queries.entry(answer.spec.query).or_default();
+        *bytes += wire_bytes(scenario, &answer.spec);
+        *last_ms = last_ms.max(answer.fct.map_or(f64::INFINITY, |fct| fct.as_ms_f64()));
+    }
+    let slowdown = |(bytes, last_ms)| last_ms / in_network_ms(scenario, bytes);
+    queries.into_values().map(slowdown)
 }
 
 /// Returns the number of in-cast flows that took longer than `timeout_ms` or did not finish, and the number
@@ -165,9 +185,8 @@ mod tests {
         assert_eq!(floor_ms(&scenario, &none), None);
     }
 
-    #[test]
-    fn flows_beyond_a_timeout_are_counted() {
-        let record = |query: i64, ms: Option<u64>| FlowRecord {
+    fn record(query: i64, ms: Option<u64>) -> FlowRecord {
+        FlowRecord {
             spec: answer(query, 1_000),
             established: None,
             finish: None,
@@ -175,7 +194,27 @@ mod tests {
             base: None,
             slowdown: None,
             timeouts: 0,
-        };
+        }
+    }
+
+    /// The last answer counts, and the bytes of all.
+    #[test]
+    fn a_query_is_as_slow_as_its_last_answer() {
+        let scenario = Scenario::default();
+        let records = [
+            record(0, Some(5)),
+            record(1, None),
+            record(0, Some(2)),
+            record(-1, Some(9)),
+        ];
+        let slowdowns: Vec<f64> = query_slowdowns(&scenario, records.iter()).collect();
+        let answers = records[..3].iter().map(|record| &record.spec);
+        let base = largest_query_ms(&scenario, answers).unwrap();
+        assert_eq!(slowdowns, [5.0 / base, f64::INFINITY]);
+    }
+
+    #[test]
+    fn flows_beyond_a_timeout_are_counted() {
         let records = [
             record(0, Some(5)),
             record(0, Some(201)),

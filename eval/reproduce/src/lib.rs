@@ -17,7 +17,7 @@
     )
 )]
 
-pub mod abm;
+mod abm;
 pub mod claim;
 pub mod credence;
 pub mod fabric;
@@ -28,7 +28,7 @@ pub mod ndt;
 mod page;
 pub mod paper;
 pub mod report;
-pub mod reverie;
+mod reverie;
 mod rules;
 pub(crate) mod runs;
 pub mod sweep;
@@ -37,6 +37,7 @@ pub mod verdict;
 
 pub use claim::{Claim, Kind, Ours, Target};
 pub use page::write_into;
+pub use paper::Paper;
 pub use report::{Panel, Report, Table};
 pub use runs::{PapersError, Work};
 pub use verdict::{Grade, Verdict};
@@ -51,8 +52,11 @@ use bufgym_eval::batch::Measurements;
 #[doc = include_str!("../README.md")]
 struct ReadmeExamples;
 
-/// Papers that can be reproduced, by the name of their command.
-pub const PAPERS: [&str; 4] = ["ndt", "credence", "abm", "reverie"];
+/// Returns name and title of the papers that can be reproduced, those about a single switch first.
+pub fn papers() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let networks = Paper::all().map(|paper| (paper.name, paper.title()));
+    [(ndt::NAME, ndt::TITLE)].into_iter().chain(networks)
+}
 
 /// Returns what a program must know in order to run the simulations of all figures, and those of evaluations, for
 /// another machine.

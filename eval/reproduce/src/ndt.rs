@@ -39,6 +39,12 @@ use setting::{Context, Extent};
 pub use testbed::measured::{Made, MeasuredConfig, MeasuredPlan, Order, SWEPT};
 pub use testbed::played::Played;
 
+/// Name in files and on the command line.
+pub(crate) const NAME: &str = "ndt";
+/// Title with the conference.
+pub(crate) const TITLE: &str =
+    "“Learning Buffer Management Policies for Shared Memory Switches” (NDT, IEEE INFOCOM 2022)";
+
 /// A figure or panel of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NdtFigure {
@@ -221,8 +227,8 @@ pub fn run(config: &NdtConfig, work: Work<'_>) -> Result<Report, PapersError> {
         work,
     };
     let mut report = Report {
-        paper: "ndt",
-        title: "“Learning Buffer Management Policies for Shared Memory Switches” (NDT, IEEE INFOCOM 2022)",
+        paper: NAME,
+        title: TITLE,
         scale: config.scale.to_string(),
         seeds: config.seeds,
         seed: config.seed,

@@ -2,8 +2,6 @@
 
 mod options;
 
-pub(crate) use options::OPTIONS;
-
 use std::time::Instant;
 
 use bufgym_eval::data::ScenarioFacts;
@@ -11,52 +9,52 @@ use bufgym_eval::result_cache::ResultCache;
 use bufgym_sim::scenario::Scenario;
 use bufgym_util::input::excerpt;
 
-use super::Scale;
 use super::claim::Claim;
 use super::fabric::{FabricConfig, FigurePlan, PanelPlan};
-use super::figure::Figure;
+use super::figure::{self, About, Additions, Figure};
 use super::grid::{Common, Grid, GridPlan};
 use super::report::{Panel, Report};
 use super::runs::{PapersError, Work};
-use super::sweep::{Point, Series, Sweep};
+use super::sweep::{Metric, Point, Series, Sweep};
 use super::variants::{self, Variant};
 use super::verdict::Grade;
+use super::{Scale, abm, credence, reverie};
 
 /// Values of α from which the best static one is chosen.
 const ALPHAS: [&str; 7] = ["0.5", "1", "2", "4", "8", "16", "64"];
 
 /// A figure that needs no simulation of a network: its panels with their claims.
-pub type Computed = fn(&FabricConfig) -> Result<Vec<(Panel, Vec<Claim>)>, PapersError>;
+type Computed = fn(&FabricConfig) -> Result<Vec<(Panel, Vec<Claim>)>, PapersError>;
 
-/// A paper.
+/// A figure that no file describes.
+enum Coded {
+    /// A figure that follows from formulas.
+    Computed(Computed),
+    /// A figure over simulations.
+    Planned(fn(&FabricConfig) -> FigurePlan),
+}
+
+/// Paper, number and figure of all that no file describes.
+const CODED: &[(&str, &str, Coded)] = &[
+    ("abm", "4", Coded::Computed(abm::analysis::figure)),
+    ("abm", "5", Coded::Computed(abm::burst::figure)),
+    ("abm", "10", Coded::Planned(abm::queues::plan)),
+    ("abm", "12", Coded::Planned(abm::intervals::plan)),
+    ("credence", "10", Coded::Planned(credence::flips::plan)),
+    ("credence", "14", Coded::Computed(credence::slotted::figure)),
+    ("reverie", "4", Coded::Computed(reverie::pools::ratio)),
+    ("reverie", "5", Coded::Computed(reverie::pools::thresholds)),
+    ("reverie", "10", Coded::Planned(reverie::filter::plan)),
+];
+
+/// A paper, described by one of the files of its figures.
+#[derive(Clone, Copy, Debug)]
 pub struct Paper {
     /// Name in files and on the command line.
     pub name: &'static str,
-    /// Name and reference for people.
-    pub title: &'static str,
-    /// Numbers of the figures that no file describes.
-    pub coded: &'static [&'static str],
-    /// Letter of the last panel of a figure.
-    pub last_panel: char,
-    /// True if networks have lossless packets. Figures then have the paper's policies only, without a best
-    /// static α and without a learned policy.
-    pub lossless: bool,
-    /// Options that are tried if a claim differs.
-    pub options: &'static [Variant],
-    /// Preset of the networks.
-    pub preset: &'static str,
-    /// Settings that all networks of the paper have.
-    pub settings: &'static [&'static str],
-    /// Settings of a scale.
-    pub scaled: fn(Scale) -> &'static [&'static str],
-    /// Reductions of a scale, in words.
-    pub extent: fn(Scale) -> &'static str,
-    /// A figure over simulations, if the number is one. The last argument is the best static α.
-    pub planned: fn(&str, &FabricConfig, &str) -> Option<FigurePlan>,
-    /// A figure without simulations, if the number is one.
-    pub computed: fn(&str) -> Option<Computed>,
-    /// Notes that readers need for any of the comparisons.
-    pub notes: fn(&FabricConfig) -> Vec<String>,
+    /// The figure whose file describes the paper.
+    first: &'static Figure,
+    about: &'static About,
 }
 
 /// A text that names no figure of a paper.
@@ -70,12 +68,87 @@ pub struct UnknownFigure {
 }
 
 impl Paper {
+    /// Returns all papers, by name.
+    pub fn all() -> impl Iterator<Item = Paper> {
+        figure::all().filter_map(|(name, _, first)| {
+            let about = first.paper.as_ref()?;
+            Some(Paper { name, first, about })
+        })
+    }
+
+    /// Returns the paper with this name, if there is one.
+    pub fn named(name: &str) -> Option<Paper> {
+        Paper::all().find(|paper| paper.name == name)
+    }
+
+    /// Returns the title with the conference.
+    pub fn title(&self) -> &'static str {
+        &self.about.title
+    }
+
+    /// Returns the preset of the networks.
+    pub fn preset(&self) -> &'static str {
+        &self.first.preset
+    }
+
+    /// Returns true if some figure has Credence as a series, whose forests can be given.
+    pub fn has_forests(&self) -> bool {
+        self.described()
+            .any(|(_, figure)| figure.has_policy("credence"))
+    }
+
+    /// Returns true if a learned policy can be a series of some figure.
+    pub fn takes_learned(&self) -> bool {
+        self.described()
+            .any(|(_, figure)| figure.additions.is_some())
+    }
+
+    /// Returns number and figure of the files.
+    fn described(self) -> impl Iterator<Item = (&'static str, &'static Figure)> {
+        let own = figure::all().filter(move |(name, ..)| *name == self.name);
+        own.map(|(_, number, figure)| (number, figure))
+    }
+
+    /// Returns number and figure of those without a file.
+    fn coded(self) -> impl Iterator<Item = (&'static str, &'static Coded)> {
+        let own = CODED.iter().filter(move |(name, ..)| *name == self.name);
+        own.map(|(_, number, figure)| (*number, figure))
+    }
+
     /// Returns the numbers of the figures that can be made, in the order of the paper.
     pub fn figures(&self) -> Vec<&'static str> {
-        let coded = self.coded.iter().copied();
-        let mut all: Vec<&str> = Figure::numbers(self.name).chain(coded).collect();
+        let coded = self.coded().map(|(number, _)| number);
+        let described = self.described().map(|(number, _)| number);
+        let mut all: Vec<&str> = described.chain(coded).collect();
         all.sort_by_key(|number| number.parse::<u32>().unwrap_or(u32::MAX));
         all
+    }
+
+    /// Returns a figure over simulations, if the number is one. `alpha` is the best static α.
+    fn planned(&self, number: &str, config: &FabricConfig, alpha: &str) -> Option<FigurePlan> {
+        let is_it = |(of, _): &(&str, &Figure)| *of == number;
+        let Some((_, figure)) = self.described().find(is_it) else {
+            return match self.coded().find(|(of, _)| *of == number)?.1 {
+                Coded::Planned(plan) => Some(plan(config)),
+                Coded::Computed(_) => None,
+            };
+        };
+        let plan = figure.plan(config, alpha);
+        Some(match (self.name, number) {
+            ("abm", "8") => plan.with(abm::mixed::claims),
+            ("credence", "6") => plan.with(credence::loads::claims_over_loads),
+            ("credence", "7") => plan.with(credence::loads::claims_over_requests),
+            ("credence", "9") => plan.with(credence::round_trips::claims),
+            _ => plan,
+        })
+    }
+
+    /// Returns a figure without simulations, if the number is one.
+    fn computed(&self, number: &str) -> Option<Computed> {
+        match self.coded().find(|(of, _)| *of == number)?.1 {
+            Coded::Computed(figure) => Some(*figure),
+            Coded::Planned(_) => None,
+        }
     }
 
     /// Returns the number of a figure, given with or without its panel: `6` and `6a` are Fig. 6.
@@ -84,10 +157,11 @@ impl Paper {
     /// Fails if there is no such figure.
     pub fn figure(&self, text: &str) -> Result<String, UnknownFigure> {
         let lower = text.to_ascii_lowercase();
+        let panels = self.described().flat_map(|(_, figure)| figure.letters());
+        let letters: Vec<&str> = panels.chain([""]).collect();
         let is_it = |number: &&str| {
             let panel = lower.strip_prefix(&number.to_ascii_lowercase());
-            let mut letters = 'a'..=self.last_panel;
-            panel.is_some_and(|panel| panel.is_empty() || letters.any(|l| panel == l.to_string()))
+            panel.is_some_and(|panel| letters.contains(&panel))
         };
         let known = self.figures();
         match known.iter().copied().find(is_it) {
@@ -113,20 +187,23 @@ impl Paper {
     ) -> Result<Report, PapersError> {
         let start = Instant::now();
         let mut report = self.empty(config)?;
-        let simulated = |number: &&str| (self.planned)(number, config, ALPHAS[0]).is_some();
         let mut wanted = self.figures();
         wanted.retain(|number| wants(config, number));
-        let alpha = match !self.lossless && wanted.iter().any(simulated) {
+        let mut described = self.described();
+        let has_best = described.any(|(number, figure)| {
+            wanted.contains(&number) && figure.additions == Some(Additions::All)
+        });
+        let alpha = match has_best {
             true => self.best_static(config, parts, work)?,
             false => ALPHAS[0],
         };
         let plans: Vec<FigurePlan> = wanted
             .iter()
-            .filter_map(|number| (self.planned)(number, config, alpha))
+            .filter_map(|number| self.planned(number, config, alpha))
             .collect();
         let grid = self.simulate(config, &plans, parts, work)?;
         for number in wanted {
-            if let Some(computed) = (self.computed)(number) {
+            if let Some(computed) = self.computed(number) {
                 for (panel, claims) in computed(config)? {
                     report.panels.push(panel);
                     report.claims.extend(claims);
@@ -149,11 +226,27 @@ impl Paper {
     }
 
     fn empty(&self, config: &FabricConfig) -> Result<Report, PapersError> {
-        let mut scenario = Scenario::preset(self.preset)?;
+        let mut scenario = Scenario::preset(self.preset())?;
         scenario.set_all(self.all_settings(config))?;
         scenario.validate()?;
         let seeds = config.seeds();
-        let mut notes = (self.notes)(config);
+        let mut notes = Vec::new();
+        if self.has_forests() {
+            notes.push(match &config.forests {
+                Some(forests) => format!("Credence’s oracle: {}.", forests.origin),
+                None => "Credence’s oracle is the forest that comes with the program, of a single switch with \
+                         other traffic, at leaves and spines alike; `--model` takes forests of such a network."
+                    .to_owned(),
+            });
+        }
+        notes.extend(self.about.notes.iter().cloned());
+        if config.scale == Scale::Quick {
+            notes.push(
+                "What differs was not run again with other options of the setting: that is done at \
+                 --scale paper."
+                    .to_owned(),
+            );
+        }
         notes.extend(config.learned.as_ref().map(|learned| {
             let entry = learned.entrant.entry();
             format!(
@@ -163,11 +256,11 @@ impl Paper {
         }));
         Ok(Report {
             paper: self.name,
-            title: self.title,
+            title: self.title(),
             scale: config.scale.to_string(),
             seeds,
             seed: config.seed,
-            extent: config.extent((self.extent)(config.scale)),
+            extent: config.extent(&self.about.amount(config.scale).extent),
             intervals: match seeds {
                 1 => "One seed, so that no value has an interval unless a figure says otherwise."
                     .to_owned(),
@@ -187,9 +280,17 @@ impl Paper {
 
     /// Returns the settings of the paper, of the scale, and of the user, in this order.
     fn all_settings(&self, config: &FabricConfig) -> Vec<String> {
-        let own = self.settings.iter().chain((self.scaled)(config.scale));
-        let own = own.map(|setting| (*setting).to_owned());
-        own.chain(config.settings.iter().cloned()).collect()
+        let of_scale = &self.about.amount(config.scale).settings;
+        let all = [&self.about.settings, of_scale, &config.settings];
+        all.into_iter().flatten().cloned().collect()
+    }
+
+    /// Returns the options that are tried if a claim differs.
+    fn options(&self) -> &'static [Variant] {
+        match Scenario::preset(self.preset()).is_ok_and(|scenario| scenario.has_lossless()) {
+            true => options::LOSSLESS,
+            false => options::OPTIONS,
+        }
     }
 
     fn common(&self, config: &FabricConfig, training: bool) -> Common {
@@ -228,7 +329,7 @@ impl Paper {
         let mut plan = GridPlan::new(self.common(config, true));
         let sweep = Sweep {
             figure: "",
-            preset: self.preset,
+            preset: self.preset(),
             settings: Vec::new(),
             series: ALPHAS
                 .iter()
@@ -266,12 +367,12 @@ impl Paper {
         let mut claims = (plan.claims)(&plan.sweep.measured(grid));
         let options: &[Variant] = match config.scale {
             Scale::Quick => &[],
-            Scale::Paper => self.options,
+            Scale::Paper => self.options(),
         };
         let matters = open_points(plan, &claims);
         variants::explain(&mut claims, options, |option| {
             let number = plan.sweep.figure;
-            let Some(mut again) = (self.planned)(number, config, ALPHAS[0]) else {
+            let Some(mut again) = self.planned(number, config, ALPHAS[0]) else {
                 return Ok(Vec::new());
             };
             again.sweep.series.retain(|series| !series.added);
@@ -322,6 +423,7 @@ fn panels(plan: &FigurePlan, grid: &Grid) -> Result<Vec<Panel>, PapersError> {
             lost => format!(" {lost} lossless packets were lost."),
         });
     }
+    let shown: Vec<Metric> = plan.panels.iter().map(|panel| panel.metric).collect();
     let panels = plan.panels.iter().enumerate();
     let panel = |(place, panel): (usize, &PanelPlan)| {
         let drawing = swept.drawing(&format!("fig{}", panel.id), panel.metric)?;
@@ -334,7 +436,7 @@ fn panels(plan: &FigurePlan, grid: &Grid) -> Result<Vec<Panel>, PapersError> {
                 _ => format!("As panel {}.", plan.panels[0].id),
             },
             tables: match place {
-                0 => vec![swept.table(plan.tail), by_seed],
+                0 => vec![swept.table(plan.tail, &shown), by_seed],
                 _ => vec![by_seed],
             },
             drawings: drawing.into_iter().collect(),

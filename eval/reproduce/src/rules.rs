@@ -5,7 +5,7 @@ use bufgym_eval::stats::{Estimate, Spread};
 use serde::Deserialize;
 
 use super::claim::{Claim, Target};
-use super::sweep::{Metric, Point, Series, SweepResults, reduction_of};
+use super::sweep::{Metric, Point, Series, SweepResults};
 
 /// Figure and panel of a claim.
 pub(crate) type Place = (&'static str, &'static str);
@@ -26,7 +26,7 @@ pub(crate) fn below(
     let points: Vec<&Point> = swept.sweep.points.iter().collect();
     let ours = swept.reduction(lower, &[upper], &points, metric);
     let series = format!("{lower} vs {upper}");
-    Claim::order(panel, &series, reduction_of(metric), statement, "below")
+    Claim::order(panel, &series, metric.reduction(), statement, "below")
         .at("mean over the points")
         .measured(ours)
         .ranked(ours.map(|ours| ours.median > 100.0 * EQUAL))

@@ -14,7 +14,7 @@ use super::incast::Regime;
 
 pub(crate) use drawing::stroke;
 pub use metric::Metric;
-pub(crate) use reduced::{largest_reduction, on_a_par, reduced, reduction_of};
+pub(crate) use reduced::{largest_reduction, on_a_par, reduced};
 pub use reference::{ReferenceRow, ReferenceTable};
 
 /// Settings and policy of a series at a point.

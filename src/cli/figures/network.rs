@@ -4,8 +4,7 @@ use std::path::Path;
 
 use bufgym::reproduce::fabric::FabricConfig;
 use bufgym::reproduce::grid::{Forests, Learned};
-use bufgym::reproduce::paper::Paper;
-use bufgym::reproduce::{Scale, Work};
+use bufgym::reproduce::{Paper, Scale, Work};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::ForestModel;
 
@@ -18,13 +17,16 @@ use crate::cli::policy;
 
 /// Runs the command for a paper.
 pub fn run(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult {
-    let has_forests = paper.name == "credence";
     refuse_given(
         args,
         &[
+            ("--testbed", args.testbed),
             ("--traces", args.traces.is_some()),
-            ("--model", args.model.is_some() && !has_forests),
-            ("--checkpoint", args.checkpoint.is_some() && paper.lossless),
+            ("--model", args.model.is_some() && !paper.has_forests()),
+            (
+                "--checkpoint",
+                args.checkpoint.is_some() && !paper.takes_learned(),
+            ),
         ],
     )?;
     let config = config(paper, args, common)?;
@@ -45,7 +47,7 @@ fn config(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult<Fabri
     for text in &args.fig {
         figures.push(paper.figure(text).or_bad_input()?);
     }
-    let mut scenario = Scenario::preset(paper.preset).or_failure()?;
+    let mut scenario = Scenario::preset(paper.preset()).or_failure()?;
     crate::cli::scenario::change(&mut scenario, &args.set)?;
     let forests = args.model.as_deref().map(forests).transpose()?;
     let learned = args.checkpoint.as_deref().map(learned).transpose()?;

@@ -14,7 +14,7 @@ use bufgym_models::{ActorWeights, FastActor};
 use bufgym_reproduce::fabric::FabricConfig;
 use bufgym_reproduce::grid::{Forests, Learned};
 use bufgym_reproduce::ndt::{self, NdtConfig, NdtFigure};
-use bufgym_reproduce::{PapersError, Report, Scale, Work, credence, measurements, write_into};
+use bufgym_reproduce::{Paper, PapersError, Report, Scale, Work, measurements, write_into};
 use bufgym_sim::switch::policy::ForestModel;
 use bufgym_train::linear::{LinearConfig, LinearTuning, tune_linear};
 use bufgym_train::remote::{Cluster, HostId, InProcess, RemoteError};
@@ -205,7 +205,8 @@ fn network() -> FabricConfig {
 fn figures_of_networks_are_the_same_files_and_what_came_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let config = network();
-    let here = credence::PAPER.make(&config, None, &Work::new(&|_| {}));
+    let paper = Paper::named("credence").unwrap();
+    let here = paper.make(&config, None, &Work::new(&|_| {}));
     let parts = ResultCache::new(folder.path().join("kept"));
 
     // All hosts are lost after three answers.
@@ -219,7 +220,7 @@ fn figures_of_networks_are_the_same_files_and_what_came_is_kept() {
         closing.close("no node is left");
         None
     });
-    let stopped = credence::PAPER.make(
+    let stopped = paper.make(
         &config,
         Some(&parts),
         &Work::new(&|_| {}).on(Some(&cluster)),
@@ -240,7 +241,7 @@ fn figures_of_networks_are_the_same_files_and_what_came_is_kept() {
         let progress = |progress: bufgym_eval::Progress<'_>| {
             *asked.lock().unwrap() = progress.total;
         };
-        credence::PAPER.make(
+        paper.make(
             &config,
             Some(&parts),
             &Work::new(&progress).on(Some(cluster)),

@@ -6,7 +6,7 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_sim::traffic::Trace;
 use serde::{Deserialize, Serialize};
 
-use crate::incast::{beyond_with_unfinished, largest_query_ms};
+use crate::incast::{beyond_with_unfinished, largest_query_ms, query_slowdowns};
 
 /// Least size of the long flows in ABM's evaluation.
 pub(crate) const LARGEST_BYTES: u64 = 30_000_000;
@@ -31,8 +31,11 @@ pub struct Slowdowns {
 
 impl Slowdowns {
     fn of<'a>(records: impl Iterator<Item = &'a FlowRecord>) -> Slowdowns {
-        let slowdown = |record: &FlowRecord| record.slowdown.unwrap_or(f64::INFINITY);
-        let mut sorted: Vec<f64> = records.map(slowdown).collect();
+        Slowdowns::from(records.map(|record| record.slowdown.unwrap_or(f64::INFINITY)))
+    }
+
+    fn from(slowdowns: impl Iterator<Item = f64>) -> Slowdowns {
+        let mut sorted: Vec<f64> = slowdowns.collect();
         sorted.sort_by(f64::total_cmp);
         let at = |percent: f64| percentile(&sorted, percent);
         let mean = sorted.iter().sum::<f64>() / sorted.len().max(1) as f64;
@@ -117,6 +120,11 @@ impl Lossless {
 pub struct Measured {
     /// Slowdowns of answers to queries.
     pub incast: Slowdowns,
+    /// Slowdowns of whole queries: the time until the last answer has come, relative to a [round
+    /// trip](Scenario::base_rtt) and the time to send all answers over the client's line.
+    pub queries: Slowdowns,
+    /// Slowdowns of flows that answer no query.
+    pub background: Slowdowns,
     /// Slowdowns of other flows of at most 100,000 B, without those of a second class.
     pub short: Slowdowns,
     /// Slowdowns of short flows of a second class.
@@ -171,6 +179,8 @@ impl Measured {
         let (late, answers) = beyond_with_unfinished(class(FlowClass::Incast), min_rto_ms);
         Measured {
             incast: Slowdowns::of(class(FlowClass::Incast)),
+            queries: Slowdowns::from(query_slowdowns(scenario, class(FlowClass::Incast))),
+            background: Slowdowns::of(records.iter().copied().filter(|r| r.spec.query < 0)),
             short: Slowdowns::of(class(FlowClass::Short).filter(|record| !second(record))),
             second_short: Slowdowns::of(class(FlowClass::Short).filter(second)),
             long: Slowdowns::of(class(FlowClass::Long)),

@@ -3,7 +3,7 @@
 
 use crate::variants::Variant;
 
-/// The options in order.
+/// Those of networks without lossless packets.
 pub(crate) const OPTIONS: &[Variant] = &[
     Variant {
         name: "no output FIFO",
@@ -83,20 +83,65 @@ pub(crate) const OPTIONS: &[Variant] = &[
     },
 ];
 
+/// Those of networks with lossless packets.
+pub(crate) const LOSSLESS: &[Variant] = &[
+    Variant {
+        name: "the rules of the published code",
+        settings: &["rules=ns3"],
+    },
+    Variant {
+        name: "no guard of the pool",
+        settings: &["pool_guard=false"],
+    },
+    Variant {
+        name: "both of these",
+        settings: &["rules=ns3", "pool_guard=false"],
+    },
+    Variant {
+        name: "headroom for the lossless priority only",
+        settings: &["headroom_priorities=1"],
+    },
+    Variant {
+        name: "congested queues as ABM counts them",
+        settings: &["congested=abm"],
+    },
+    Variant {
+        name: "all traffic to the next leaf",
+        settings: &["demand=ring"],
+    },
+    Variant {
+        name: "packets that leave their queue when the line takes them",
+        settings: &["count_in_service=false"],
+    },
+    Variant {
+        name: "in-cast flows that open their connections",
+        settings: &["preconnected=false"],
+    },
+    Variant {
+        name: "the CUBIC and loss recovery of ns-3",
+        settings: &[
+            "recovery=ns3",
+            "transport=cubic=>cubic-ns3",
+            "incast_transport=cubic=>cubic-ns3",
+        ],
+    },
+];
+
 #[cfg(test)]
 mod tests {
     use bufgym_sim::switch::PolicySpec;
 
     use super::*;
+    use crate::Scale;
     use crate::fabric::FabricConfig;
     use crate::grid::{Common, GridPlan};
     use crate::paper::Paper;
-    use crate::{Scale, abm, credence};
+    use crate::paper::tests::named;
 
     /// Counts the simulations of the paper's own series that an option leaves in a figure.
-    fn simulations(paper: &Paper, number: &str, option: Option<&Variant>) -> usize {
+    fn simulations(paper: Paper, number: &str, option: Option<&Variant>) -> usize {
         let config = FabricConfig::new(Scale::Quick, 1);
-        let mut figure = (paper.planned)(number, &config, "1").unwrap();
+        let mut figure = paper.planned(number, &config, "1").unwrap();
         figure.sweep.series.retain(|series| !series.added);
         figure.sweep.seeds = 1;
         if let Some(option) = option {
@@ -130,17 +175,17 @@ mod tests {
     /// Some figure of a paper can use each option, and the option keeps all simulations of ABM's Fig. 7.
     #[test]
     fn every_option_is_one_of_some_figure() {
-        let figures = [(&abm::PAPER, ["7", "9"]), (&credence::PAPER, ["6", "8"])];
+        let figures = [(named("abm"), ["7", "9"]), (named("credence"), ["6", "8"])];
         for option in OPTIONS {
-            let of = |(paper, numbers): &(&Paper, [&str; 2])| {
-                let left = numbers.map(|number| simulations(paper, number, Some(option)));
+            let of = |(paper, numbers): &(Paper, [&str; 2])| {
+                let left = numbers.map(|number| simulations(*paper, number, Some(option)));
                 left.iter().sum::<usize>()
             };
             assert!(figures.iter().map(of).sum::<usize>() > 0, "{}", option.name);
         }
-        let all = simulations(&abm::PAPER, "7", None);
+        let all = simulations(named("abm"), "7", None);
         for option in OPTIONS {
-            let left = simulations(&abm::PAPER, "7", Some(option));
+            let left = simulations(named("abm"), "7", Some(option));
             assert_eq!(left, all, "{}", option.name);
         }
     }

@@ -1,5 +1,11 @@
+mod lossless;
+
 use super::*;
-use crate::{abm, credence, reverie};
+
+/// Returns the paper with this name.
+pub(super) fn named(name: &str) -> Paper {
+    Paper::named(name).unwrap()
+}
 
 fn tiny(figures: &[&str]) -> FabricConfig {
     FabricConfig {
@@ -24,26 +30,22 @@ fn tiny(figures: &[&str]) -> FabricConfig {
 #[test]
 fn figures_are_named_with_and_without_panel() {
     for (text, number) in [("6", "6"), ("6A", "6"), ("10b", "10"), ("12", "12")] {
-        assert_eq!(abm::PAPER.figure(text).unwrap(), number);
+        assert_eq!(named("abm").figure(text).unwrap(), number);
     }
     for text in ["1", "13", "6e", "", "a", "66"] {
-        let error = abm::PAPER.figure(text).unwrap_err().to_string();
+        let error = named("abm").figure(text).unwrap_err().to_string();
         assert!(error.ends_with("4, 5, 6, 7, 8, 9, 10, 11, 12"), "{error}");
     }
-    assert!(credence::PAPER.figure("15").is_err());
+    assert!(named("credence").figure("15").is_err());
 }
 
 #[test]
 fn every_figure_is_planned_or_computed_and_its_claims_are_of_its_panels() {
-    for paper in [&abm::PAPER, &credence::PAPER, &reverie::PAPER] {
+    for paper in Paper::all() {
         let config = tiny(&[]);
         for number in paper.figures() {
-            let plan = (paper.planned)(number, &config, "1");
-            assert_ne!(
-                plan.is_some(),
-                (paper.computed)(number).is_some(),
-                "{number}"
-            );
+            let plan = paper.planned(number, &config, "1");
+            assert_ne!(plan.is_some(), paper.computed(number).is_some(), "{number}");
             let Some(plan) = plan else { continue };
             assert_eq!(plan.sweep.figure, number);
             let grid = Grid::default();
@@ -67,8 +69,8 @@ fn what_figures_share_is_simulated_once() {
         let config = tiny(figures);
         let plans = figures
             .iter()
-            .filter_map(|n| (abm::PAPER.planned)(n, &config, "1"));
-        let mut plan = GridPlan::new(abm::PAPER.common(&config, false));
+            .filter_map(|n| named("abm").planned(n, &config, "1"));
+        let mut plan = GridPlan::new(named("abm").common(&config, false));
         for figure in plans {
             figure.sweep.want(&mut plan);
         }
@@ -83,7 +85,7 @@ fn what_figures_share_is_simulated_once() {
 fn a_paper_is_made_at_a_tiny_scale_the_same_on_any_number_of_threads() {
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let make = || credence::PAPER.make(&tiny(&["8", "10"]), None, &Work::new(&|_| {}));
+        let make = || named("credence").make(&tiny(&["8", "10"]), None, &Work::new(&|_| {}));
         pool.unwrap().install(make).unwrap()
     };
     let (one, three) = (on(1), on(3));
@@ -103,13 +105,13 @@ fn a_stopped_paper_goes_on_from_its_parts() {
     let folder = tempfile::tempdir().unwrap();
     let parts = ResultCache::new(folder.path().join("parts"));
     let config = tiny(&["10"]);
-    let first = credence::PAPER
+    let first = named("credence")
         .make(&config, Some(&parts), &Work::new(&|_| {}))
         .unwrap();
     let files = || std::fs::read_dir(parts.folder()).unwrap().count();
     let kept = files();
     assert!(kept > 8);
-    let again = credence::PAPER
+    let again = named("credence")
         .make(&config, Some(&parts), &Work::new(&|_| {}))
         .unwrap();
     assert_eq!(files(), kept);
@@ -124,7 +126,7 @@ fn what_differs_is_run_again_at_the_scale_of_the_paper() {
         ..quick.clone()
     };
     let make = |config| {
-        credence::PAPER
+        named("credence")
             .make(config, None, &Work::new(&|_| {}))
             .unwrap()
     };
@@ -146,7 +148,7 @@ fn what_differs_is_run_again_at_the_scale_of_the_paper() {
 #[test]
 fn points_of_open_claims_are_run_again_and_no_others() {
     let config = tiny(&[]);
-    let plan = (credence::PAPER.planned)("6", &config, "1").unwrap();
+    let plan = named("credence").planned("6", &config, "1").unwrap();
     let claim = |x: &str, ours: f64| {
         let target = super::super::Target::Value(1.0);
         let ours = bufgym_eval::stats::Spread::of(vec![ours]);
@@ -175,8 +177,8 @@ fn three_transports_share_a_network() {
         figures: vec!["8".to_owned()],
         ..FabricConfig::new(Scale::Quick, 3)
     };
-    let plan = (abm::PAPER.planned)("8", &config, "1").unwrap();
-    let mut simulations = GridPlan::new(abm::PAPER.common(&config, false));
+    let plan = named("abm").planned("8", &config, "1").unwrap();
+    let mut simulations = GridPlan::new(named("abm").common(&config, false));
     let wanted = |point: &Point| point.label == "CUBIC load 60 %";
     plan.sweep.want_at(&mut simulations, wanted);
     assert_eq!(simulations.simulations(), 4);
@@ -210,8 +212,8 @@ fn three_transports_share_a_network() {
 fn every_series_of_the_queues_can_be_run() {
     for number in ["10", "12"] {
         let config = tiny(&[number]);
-        let plan = (abm::PAPER.planned)(number, &config, "1").unwrap();
-        let mut simulations = GridPlan::new(abm::PAPER.common(&config, false));
+        let plan = named("abm").planned(number, &config, "1").unwrap();
+        let mut simulations = GridPlan::new(named("abm").common(&config, false));
         plan.sweep.want(&mut simulations);
         let cells = plan.sweep.series.len() * plan.sweep.points.len();
         let grid = simulations.resolved();
@@ -224,7 +226,7 @@ fn every_series_of_the_queues_can_be_run() {
 
 #[test]
 fn a_page_names_what_was_changed_of_its_scale() {
-    let extent = |config: &FabricConfig| reverie::PAPER.empty(config).unwrap().extent;
+    let extent = |config: &FabricConfig| named("reverie").empty(config).unwrap().extent;
     let plain = FabricConfig::new(Scale::Quick, 3);
     assert!(extent(&plain).starts_with("four leaves of 16 hosts"));
     let changed = FabricConfig {

@@ -4,188 +4,108 @@ use serde::Deserialize;
 
 use crate::grid::Measured;
 
-/// A metric of a simulation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// 95th percentile of the slowdown of in-cast flows.
-    IncastP95,
-    /// 99th percentile of the slowdown of in-cast flows.
-    IncastP99,
-    /// 99.9th percentile of the slowdown of in-cast flows.
-    IncastP999,
-    /// In-cast flows beyond one minimum RTO, per cent.
-    Late,
-    /// 95th percentile of the slowdown of short flows.
-    ShortP95,
-    /// 99th percentile of the slowdown of short flows.
-    ShortP99,
-    /// 99.9th percentile of the slowdown of short flows.
-    ShortP999,
-    /// 99th percentile of the slowdown of short flows of the second class.
-    SecondShortP99,
-    /// 95th percentile of the slowdown of flows of at least 1 MB.
-    LongP95,
-    /// Median of the slowdown of flows of at least 30 MB.
-    LargestP50,
-    /// Mean slowdown of flows of at least 30 MB.
-    LargestMean,
-    /// 99th percentile of the occupancy of leaves, per cent.
-    OccupancyP99,
-    /// 99.99th percentile of the occupancy of leaves, per cent.
-    OccupancyP9999,
-    /// Throughput of uplinks, per cent.
-    Throughput,
-    /// Mean slowdown of in-cast flows.
-    IncastMean,
-    /// Mean slowdown of flows of at least 1 MB.
-    LongMean,
-    /// Pauses sent.
-    Pauses,
-    /// Time for which links were paused.
-    Paused,
-    /// 99th percentile of the occupancy of leaves by lossless packets, per cent.
-    LosslessP99,
-    /// 99th percentile of the occupancy of leaves by lossy packets, per cent.
-    LossyP99,
+/// Declares the metrics: column in tables, name with its unit in a second text, value in a simulation.
+macro_rules! metrics {
+    ($($metric:ident($column:literal, $name:literal, $unit:literal, $value:expr),)+) => {
+        /// A metric of a simulation.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Metric {
+            $(#[doc = concat!("The ", $name, $unit, ".")] $metric,)+
+        }
+
+        impl Metric {
+            /// All metrics, in the order of tables.
+            pub const ALL: &[Metric] = &[$(Metric::$metric),+];
+
+            /// Returns the value in a simulation, if there is one.
+            pub fn of(self, measured: &Measured) -> Option<f64> {
+                let value: fn(&Measured) -> Option<f64> = match self {
+                    $(Metric::$metric => $value,)+
+                };
+                value(measured)
+            }
+
+            /// Returns the name in words, with the unit if there is one.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Metric::$metric => concat!($name, $unit),)+
+                }
+            }
+
+            /// Returns the name of a reduction, in per cent.
+            pub(crate) fn reduction(self) -> &'static str {
+                if self == Metric::Pauses {
+                    return "reduction of the number of pauses, %";
+                }
+                match self {
+                    $(Metric::$metric => concat!("reduction of the ", $name, ", %"),)+
+                }
+            }
+
+            /// Returns the column in tables, followed by those of the lower and the upper end.
+            pub fn columns(self) -> [&'static str; 3] {
+                match self {
+                    $(Metric::$metric => [
+                        $column,
+                        concat!($column, "_lo"),
+                        concat!($column, "_hi"),
+                    ],)+
+                }
+            }
+        }
+    };
+}
+
+metrics! {
+    IncastP95("incast_p95_slowdown", "p95 slowdown of in-cast flows", "", |of| of.incast.p95),
+    IncastP99("incast_p99_slowdown", "p99 slowdown of in-cast flows", "", |of| of.incast.p99),
+    IncastP999("incast_p999_slowdown", "p99.9 slowdown of in-cast flows", "", |of| of.incast.p999),
+    Late("incast_late_percent", "in-cast flows beyond the minimum RTO", ", %", |of| of.late),
+    ShortP95("short_p95_slowdown", "p95 slowdown of short flows", "", |of| of.short.p95),
+    ShortP99("short_p99_slowdown", "p99 slowdown of short flows", "", |of| of.short.p99),
+    ShortP999("short_p999_slowdown", "p99.9 slowdown of short flows", "", |of| of.short.p999),
+    SecondShortP99("second_short_p99_slowdown", "p99 slowdown of short flows of the second class", "", |of| of.second_short.p99),
+    LongP95("long_p95_slowdown", "p95 slowdown of long flows", "", |of| of.long.p95),
+    LargestP50("largest_p50_slowdown", "median slowdown of flows of at least 30 MB", "", |of| of.largest.p50),
+    LargestMean("largest_mean_slowdown", "mean slowdown of flows of at least 30 MB", "", |of| of.largest.mean),
+    OccupancyP99("leaf_p99_occupancy_percent", "p99 occupancy", " of leaves, %", |of| of.leaf.p99),
+    OccupancyP9999("leaf_p9999_occupancy_percent", "p99.99 occupancy", " of leaves, %", |of| of.leaf.p9999),
+    Throughput("uplink_throughput_percent", "throughput of uplinks", ", %", |of| of.uplinks),
+    IncastMean("incast_mean_slowdown", "mean slowdown of in-cast flows", "", |of| of.incast.mean),
+    LongMean("long_mean_slowdown", "mean slowdown of long flows", "", |of| of.long.mean),
+    QueryMean("query_mean_slowdown", "mean slowdown of whole queries", "", |of| of.queries.mean),
+    QueryP99("query_p99_slowdown", "p99 slowdown of whole queries", "", |of| of.queries.p99),
+    BackgroundMean("background_mean_slowdown", "mean slowdown of background flows", "", |of| of.background.mean),
+    Pauses("pauses", "pauses", "", |of| Some(of.lossless.as_ref()?.pauses as f64)),
+    Paused("paused_ms", "paused time of all links together", ", ms", |of| of.lossless.as_ref()?.paused_ms),
+    LosslessP99("lossless_p99_occupancy_percent", "p99 occupancy by lossless packets", ", %", |of| of.lossless.as_ref()?.occupancy),
+    LossyP99("lossy_p99_occupancy_percent", "p99 occupancy by lossy packets", ", %", |of| of.lossless.as_ref()?.lossy_occupancy),
 }
 
 impl Metric {
-    /// All metrics, in the order of tables.
-    pub const ALL: [Metric; 20] = [
-        Metric::IncastP95,
-        Metric::IncastP99,
-        Metric::IncastP999,
-        Metric::Late,
-        Metric::ShortP95,
-        Metric::ShortP99,
-        Metric::ShortP999,
-        Metric::SecondShortP99,
-        Metric::LongP95,
-        Metric::LargestP50,
-        Metric::LargestMean,
-        Metric::OccupancyP99,
-        Metric::OccupancyP9999,
-        Metric::Throughput,
-        Metric::IncastMean,
-        Metric::LongMean,
-        Metric::Pauses,
-        Metric::Paused,
-        Metric::LosslessP99,
-        Metric::LossyP99,
-    ];
-
     /// Returns true if only networks with lossless packets have the metric.
     pub(crate) fn is_of_lossless(self) -> bool {
-        matches!(
-            self,
-            Metric::Pauses | Metric::Paused | Metric::LosslessP99 | Metric::LossyP99
-        )
+        use Metric::{LosslessP99, LossyP99, Paused, Pauses};
+        matches!(self, Pauses | Paused | LosslessP99 | LossyP99)
     }
 
-    /// Returns the value in a simulation, if there is one.
-    pub fn of(self, measured: &Measured) -> Option<f64> {
-        let lossless = measured.lossless.as_ref();
-        match self {
-            Metric::IncastP95 => measured.incast.p95,
-            Metric::IncastP99 => measured.incast.p99,
-            Metric::IncastP999 => measured.incast.p999,
-            Metric::Late => measured.late,
-            Metric::ShortP95 => measured.short.p95,
-            Metric::ShortP99 => measured.short.p99,
-            Metric::ShortP999 => measured.short.p999,
-            Metric::SecondShortP99 => measured.second_short.p99,
-            Metric::LongP95 => measured.long.p95,
-            Metric::LargestP50 => measured.largest.p50,
-            Metric::LargestMean => measured.largest.mean,
-            Metric::OccupancyP99 => measured.leaf.p99,
-            Metric::OccupancyP9999 => measured.leaf.p9999,
-            Metric::Throughput => measured.uplinks,
-            Metric::IncastMean => measured.incast.mean,
-            Metric::LongMean => measured.long.mean,
-            Metric::Pauses => lossless.map(|lossless| lossless.pauses as f64),
-            Metric::Paused => lossless?.paused_ms,
-            Metric::LosslessP99 => lossless?.occupancy,
-            Metric::LossyP99 => lossless?.lossy_occupancy,
-        }
-    }
-
-    /// Returns the name in words, with the unit if there is one.
-    pub fn name(self) -> &'static str {
-        match self {
-            Metric::IncastP95 => "p95 slowdown of in-cast flows",
-            Metric::IncastP99 => "p99 slowdown of in-cast flows",
-            Metric::IncastP999 => "p99.9 slowdown of in-cast flows",
-            Metric::Late => "in-cast flows beyond the minimum RTO, %",
-            Metric::ShortP95 => "p95 slowdown of short flows",
-            Metric::ShortP99 => "p99 slowdown of short flows",
-            Metric::ShortP999 => "p99.9 slowdown of short flows",
-            Metric::SecondShortP99 => "p99 slowdown of short flows of the second class",
-            Metric::LongP95 => "p95 slowdown of long flows",
-            Metric::LargestP50 => "median slowdown of flows of at least 30 MB",
-            Metric::LargestMean => "mean slowdown of flows of at least 30 MB",
-            Metric::OccupancyP99 => "p99 occupancy of leaves, %",
-            Metric::OccupancyP9999 => "p99.99 occupancy of leaves, %",
-            Metric::Throughput => "throughput of uplinks, %",
-            Metric::IncastMean => "mean slowdown of in-cast flows",
-            Metric::LongMean => "mean slowdown of long flows",
-            Metric::Pauses => "pauses",
-            Metric::Paused => "paused time of all links together, ms",
-            Metric::LosslessP99 => "p99 occupancy by lossless packets, %",
-            Metric::LossyP99 => "p99 occupancy by lossy packets, %",
-        }
-    }
-
-    /// Returns the column in tables, followed by those of the lower and the upper end.
-    pub fn columns(self) -> [&'static str; 3] {
-        macro_rules! columns {
-            ($name:literal) => {
-                [$name, concat!($name, "_lo"), concat!($name, "_hi")]
-            };
-        }
-        match self {
-            Metric::IncastP95 => columns!("incast_p95_slowdown"),
-            Metric::IncastP99 => columns!("incast_p99_slowdown"),
-            Metric::IncastP999 => columns!("incast_p999_slowdown"),
-            Metric::Late => columns!("incast_late_percent"),
-            Metric::ShortP95 => columns!("short_p95_slowdown"),
-            Metric::ShortP99 => columns!("short_p99_slowdown"),
-            Metric::ShortP999 => columns!("short_p999_slowdown"),
-            Metric::SecondShortP99 => columns!("second_short_p99_slowdown"),
-            Metric::LongP95 => columns!("long_p95_slowdown"),
-            Metric::LargestP50 => columns!("largest_p50_slowdown"),
-            Metric::LargestMean => columns!("largest_mean_slowdown"),
-            Metric::OccupancyP99 => columns!("leaf_p99_occupancy_percent"),
-            Metric::OccupancyP9999 => columns!("leaf_p9999_occupancy_percent"),
-            Metric::Throughput => columns!("uplink_throughput_percent"),
-            Metric::IncastMean => columns!("incast_mean_slowdown"),
-            Metric::LongMean => columns!("long_mean_slowdown"),
-            Metric::Pauses => columns!("pauses"),
-            Metric::Paused => columns!("paused_ms"),
-            Metric::LosslessP99 => columns!("lossless_p99_occupancy_percent"),
-            Metric::LossyP99 => columns!("lossy_p99_occupancy_percent"),
-        }
+    /// Returns true if only figures with a panel of the metric have it in their table.
+    pub(crate) fn needs_panel(self) -> bool {
+        use Metric::{BackgroundMean, QueryMean, QueryP99};
+        matches!(self, QueryMean | QueryP99 | BackgroundMean)
     }
 
     /// Returns true if the metric is a tail of in-cast flows, which has regimes.
     pub(crate) fn has_regimes(self) -> bool {
-        matches!(
-            self,
-            Metric::IncastP95 | Metric::IncastP99 | Metric::IncastP999
-        )
+        use Metric::{IncastP95, IncastP99, IncastP999};
+        matches!(self, IncastP95 | IncastP99 | IncastP999)
     }
 
     /// Returns true if the values spread over decades.
     pub(crate) fn is_logarithmic(self) -> bool {
-        !self.is_of_lossless()
-            && !matches!(
-                self,
-                Metric::Late
-                    | Metric::OccupancyP99
-                    | Metric::OccupancyP9999
-                    | Metric::Throughput
-                    | Metric::IncastMean
-                    | Metric::LongMean
-            )
+        use Metric::{IncastMean, Late, LongMean, OccupancyP99, OccupancyP9999, Throughput};
+        let is_share = matches!(self, Late | OccupancyP99 | OccupancyP9999 | Throughput);
+        !self.is_of_lossless() && !is_share && !matches!(self, IncastMean | LongMean)
     }
 }

@@ -26,7 +26,7 @@ pub fn reduced(
         .iter()
         .chain([&series])
         .find_map(|name| swept.refusal(name));
-    let claim = Claim::number(panel, &name, reduction_of(metric), statement, paper);
+    let claim = Claim::number(panel, &name, metric.reduction(), statement, paper);
     claim
         .at(place_of(points))
         .measured(ours)
@@ -47,7 +47,7 @@ pub(crate) fn on_a_par(
     let claim = Claim::order(
         (swept.sweep.figure, panel),
         &format!("{} vs {}", pair.0, pair.1),
-        reduction_of(metric),
+        metric.reduction(),
         statement,
         "within 10 %",
     );
@@ -85,30 +85,5 @@ fn place_of<'a>(points: &[&'a Point]) -> &'a str {
     match points {
         [point] => &point.label,
         _ => "mean over the points",
-    }
-}
-
-/// Returns the name of a reduction of a metric, in per cent.
-pub(crate) fn reduction_of(metric: Metric) -> &'static str {
-    match metric {
-        Metric::IncastP95 => "reduction of the p95 slowdown of in-cast flows, %",
-        Metric::IncastP99 => "reduction of the p99 slowdown of in-cast flows, %",
-        Metric::IncastP999 => "reduction of the p99.9 slowdown of in-cast flows, %",
-        Metric::ShortP95 => "reduction of the p95 slowdown of short flows, %",
-        Metric::ShortP99 => "reduction of the p99 slowdown of short flows, %",
-        Metric::ShortP999 => "reduction of the p99.9 slowdown of short flows, %",
-        Metric::SecondShortP99 => {
-            "reduction of the p99 slowdown of short flows of the second class, %"
-        }
-        Metric::LongP95 => "reduction of the p95 slowdown of long flows, %",
-        Metric::IncastMean => "reduction of the mean slowdown of in-cast flows, %",
-        Metric::LongMean => "reduction of the mean slowdown of long flows, %",
-        Metric::Pauses => "reduction of the number of pauses, %",
-        Metric::LosslessP99 => "reduction of the p99 occupancy by lossless packets, %",
-        Metric::LossyP99 => "reduction of the p99 occupancy by lossy packets, %",
-        Metric::OccupancyP99 => "reduction of the p99 occupancy, %",
-        Metric::OccupancyP9999 => "reduction of the p99.99 occupancy, %",
-        Metric::Throughput => "reduction of the throughput of uplinks, %",
-        _ => "reduction, %",
     }
 }

@@ -11,8 +11,8 @@ type Row<'a> = (&'a Series, &'a Point, &'a [Measured]);
 
 impl SweepResults<'_> {
     /// Returns all metrics at all points; series that were not run have no rows. `regime` is that of the tail
-    /// `of`.
-    pub fn table(&self, of: Metric) -> Table {
+    /// `of`. Some metrics are only there if they are among those `shown` in panels.
+    pub fn table(&self, of: Metric, shown: &[Metric]) -> Table {
         let name = format!("fig{}", self.sweep.figure);
         let rows = self.cells().filter(|row| !row.2.is_empty());
         let unfinished = |runs: &[Measured]| runs.iter().map(|one| one.unfinished).sum::<u64>();
@@ -22,7 +22,7 @@ impl SweepResults<'_> {
             .text("x", |row| row.1.x.to_string())
             .text("runs", |row| row.2.len().to_string())
             .text("unfinished", |row| unfinished(row.2).to_string());
-        for metric in self.metrics() {
+        for metric in self.metrics(shown) {
             table = table.columns(metric.columns(), |row| {
                 let value = self.value(&row.0.name, row.1, metric);
                 let part = |part: fn(Spread) -> f64| cell(value.map(part));
@@ -56,12 +56,13 @@ impl SweepResults<'_> {
     }
 
     /// Returns the metrics of the table: only figures with lossless packets have pauses.
-    fn metrics(&self) -> Vec<Metric> {
+    fn metrics(&self, shown: &[Metric]) -> Vec<Metric> {
         let has_lossless = self.all().any(|measured| measured.lossless.is_some());
-        let metrics = Metric::ALL.into_iter();
-        metrics
-            .filter(|metric| has_lossless || !metric.is_of_lossless())
-            .collect()
+        let has = |metric: &Metric| {
+            (has_lossless || !metric.is_of_lossless())
+                && (shown.contains(metric) || !metric.needs_panel())
+        };
+        Metric::ALL.iter().copied().filter(has).collect()
     }
 
     /// Returns one metric by seed: a row for every series, point and simulation.

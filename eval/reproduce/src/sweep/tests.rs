@@ -177,7 +177,7 @@ fn what_was_not_run_is_said_with_the_reason_and_has_no_rows() {
         verdict.starts_with("not comparable: not run: "),
         "{verdict}"
     );
-    let table = swept.table(Metric::IncastP99);
+    let table = swept.table(Metric::IncastP99, &[]);
     assert_eq!(table.rows.len(), 1);
     assert_eq!(table.rows[0][..4], ["DT", "", "20", "2"]);
     assert!(
@@ -230,7 +230,12 @@ fn results_by_seed_have_a_name_of_their_own() {
     );
     assert_eq!(of_panel.rows.len(), 8);
     assert_eq!(of_panel.rows[5], ["1", "b", "20", "ABM", "1", "6"]);
-    assert!(!swept.table(Metric::IncastP99).columns.contains(&"pauses"));
+    assert!(
+        !swept
+            .table(Metric::IncastP99, &[])
+            .columns
+            .contains(&"pauses")
+    );
     assert_eq!(swept.lossless_drops(), None);
 }
 
