@@ -1,9 +1,8 @@
-//! Configuration and plan of the figures of papers about networks of several switches.
+//! Configuration of the figures of papers about networks of several switches.
 
 use super::Scale;
-use super::claim::Claim;
 use super::grid::{Forests, LEARNED, Learned};
-use super::sweep::{Metric, Point, Series, Sweep, SweepResults};
+use super::sweep::Series;
 
 /// Configuration of a paper's figures.
 #[derive(Clone, Debug)]
@@ -72,44 +71,6 @@ pub(crate) fn in_words(seeds: u64) -> String {
     }
 }
 
-/// A panel of a figure.
-#[derive(Clone, Copy, Debug)]
-pub struct PanelPlan {
-    /// Number and panel, such as `6a`.
-    pub id: &'static str,
-    /// Title of the panel.
-    pub title: &'static str,
-    /// Metric on the vertical axis.
-    pub metric: Metric,
-}
-
-/// Compares the claims of a figure with its results.
-pub type Claims = Box<dyn Fn(&SweepResults) -> Vec<Claim>>;
-
-/// A figure over simulations.
-pub struct FigurePlan {
-    /// The simulations.
-    pub sweep: Sweep,
-    /// The panels; the table of all metrics is with the first one.
-    pub panels: Vec<PanelPlan>,
-    /// The tail whose regimes the table shows.
-    pub tail: Metric,
-    /// Scenario, and its differences from the paper's.
-    pub method: String,
-    /// The claims.
-    pub claims: Claims,
-}
-
-impl FigurePlan {
-    /// Adds claims after the others.
-    #[must_use]
-    pub(crate) fn with(self, more: fn(&SweepResults) -> Vec<Claim>) -> FigurePlan {
-        let own = self.claims;
-        let claims: Claims = Box::new(move |swept| [own(swept), more(swept)].concat());
-        FigurePlan { claims, ..self }
-    }
-}
-
 /// Returns the series that every figure has besides the paper's: the unlimited buffer, Dynamic Threshold with
 /// the best static α, and the learned policy if there is one.
 pub fn additions(config: &FabricConfig, alpha: &str) -> Vec<Series> {
@@ -126,10 +87,4 @@ pub fn additions(config: &FabricConfig, alpha: &str) -> Vec<Series> {
 pub fn learned(config: &FabricConfig) -> Option<Series> {
     let learned = config.learned.as_ref()?;
     Some(Series::new(learned.entrant.name(), LEARNED))
-}
-
-/// Returns the points of a setting: value, label and `KEY=VALUE`.
-pub fn points(values: &[f64], label: impl Fn(f64) -> String, key: &str, scale: f64) -> Vec<Point> {
-    let point = |value: &f64| Point::new(scale * value, label(*value), &[format!("{key}={value}")]);
-    values.iter().map(point).collect()
 }

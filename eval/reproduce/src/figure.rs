@@ -2,18 +2,16 @@
 //! values and its claims.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
 use super::Scale;
 use super::claim::{Claim, Target};
-use super::fabric::{FabricConfig, FigurePlan, PanelPlan, additions, in_words, learned};
-use super::rules::{self, Trend};
-use super::sweep::{
-    Metric, Point, ReferenceRow, ReferenceTable, Series, Sweep, SweepResults, largest_reduction,
-    on_a_par, reduced,
-};
+use super::fabric::{FabricConfig, additions, in_words, learned};
+use super::rules::{Also, Place, Rule, Subject};
+use super::sweep::{Metric, Point, ReferenceTable, Series, Sweep, SweepResults};
 
 /// Paper, number and text of every file.
 const FILES: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/figures.rs"));
@@ -27,9 +25,8 @@ static FIGURES: LazyLock<Vec<(&str, &str, Figure)>> = LazyLock::new(|| {
 
 /// Returns paper, number and figure of every file.
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, &'static str, &'static Figure)> {
-    FIGURES
-        .iter()
-        .map(|(paper, number, figure)| (*paper, *number, figure))
+    let figures = FIGURES.iter();
+    figures.map(|(paper, number, figure)| (*paper, *number, figure))
 }
 
 /// A file.
@@ -41,14 +38,16 @@ pub(crate) struct Figure {
     pub paper: Option<About>,
     pub preset: String,
     settings: Vec<String>,
+    /// Simulations of every point at the scale of the paper, instead of five.
+    paper_seeds: Option<u64>,
     /// Scenario, and its differences from the paper's; `{seeds}` becomes the number of seeds in words.
     method: String,
     /// The tail whose regimes the table shows.
-    tail: Metric,
+    pub tail: Metric,
     axis: Axis,
     series: Vec<Curve>,
     pub additions: Option<Additions>,
-    panels: Vec<PanelFile>,
+    pub panels: Vec<PanelFile>,
     #[serde(default)]
     tables: Vec<TableFile>,
     #[serde(default)]
@@ -100,15 +99,39 @@ pub(crate) enum Additions {
     Learned,
 }
 
+/// The points. In the label of a point, and in policies and settings of series, `{}` becomes the value of the
+/// point and `{NAME}` that of a column.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Axis {
     label: String,
-    /// Label of a point, with `{}` for its value.
+    /// Label of a point.
     point: String,
     values: Vec<f64>,
+    /// Positions in the drawing, if they are not the values.
+    places: Option<Vec<f64>>,
     /// For every setting its values at the points.
+    #[serde(default)]
     settings: BTreeMap<String, Vec<f64>>,
+    #[serde(default)]
+    columns: BTreeMap<String, Vec<Entry>>,
+}
+
+/// An entry of a column.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Entry {
+    Number(f64),
+    Text(String),
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Entry::Number(number) => write!(f, "{number}"),
+            Entry::Text(text) => f.write_str(text),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -123,13 +146,14 @@ struct Curve {
     added: bool,
 }
 
+/// A panel.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PanelFile {
+pub(crate) struct PanelFile {
     /// Number and panel, such as `6a`. Tables and claims name their panel in the same way.
-    id: String,
-    title: String,
-    metric: Metric,
+    pub id: String,
+    pub title: String,
+    pub metric: Metric,
 }
 
 /// The paper's values of a metric: for every series one for each point.
@@ -153,8 +177,12 @@ struct ClaimFile {
     #[serde(default)]
     others: Vec<String>,
     rule: Rule,
-    /// Value of the point; without it, the claim is about the mean over all points.
+    /// Value of the point. Without it, the claim is about all points.
     at: Option<f64>,
+    /// The claim is about the points with larger values.
+    beyond: Option<f64>,
+    /// The claim is about the points up to this value.
+    until: Option<f64>,
     statement: String,
     /// Replaces the names of the series.
     name: Option<String>,
@@ -162,43 +190,31 @@ struct ClaimFile {
     quantity: Option<String>,
     /// Replaces the words for a ranking.
     words: Option<String>,
-    /// Replaces the remark of the rule.
+    /// Replaces the words for the points.
+    place: Option<String>,
+    /// Replaces the remark of the rule. [`Subject::remark`] fills in results.
     remark: Option<String>,
-    /// True if the remark is about the regimes of the in-cast tails.
     #[serde(default)]
-    regimes: bool,
+    also: Vec<Also>,
 }
 
-/// The rule of a claim, with the paper's value.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Rule {
-    /// Reduction relative to the mean of the others, per cent.
-    Reduction(f64),
-    /// Reduction of at least so much.
-    ReductionFrom(f64),
-    /// No reduction: a difference of up to five points agrees, and there is no order.
-    Equal,
-    /// Reduction relative to the other at the point where it is largest, per cent.
-    Largest(f64),
-    /// The series and the other are within 10 %.
-    OnPar,
-    /// The series is below the other.
-    Below,
-    /// The other is so many times as large as the series.
-    Ratio(f64),
-    /// The series has a trend over the axis.
-    Trend(Trend),
-    /// The series grows less over the axis than the other.
-    GrowsLess,
-    /// The series and the first other differ by at most a tenth of the second other.
-    Alike,
-    /// The series and all others are within 10 %.
-    Similar,
-    /// The series and all others are at most so large.
-    AtMost(f64),
-    /// The series has the same results at every point.
-    Constant,
+/// The simulations of a figure.
+pub(crate) struct FigurePlan {
+    pub figure: &'static Figure,
+    pub sweep: Sweep,
+    /// Scenario, and its differences from the paper's.
+    pub method: String,
+}
+
+impl FigurePlan {
+    /// Compares the claims with the results.
+    pub fn claims(&self, swept: &SweepResults) -> Vec<Claim> {
+        let tables = self.figure.tables.iter();
+        let tables = tables.flat_map(|table| self.figure.table(table, swept));
+        let claims = self.figure.claims.iter();
+        let claims = claims.map(|claim| self.figure.claim(claim, swept));
+        tables.chain(claims).collect()
+    }
 }
 
 impl Figure {
@@ -227,13 +243,10 @@ impl Figure {
             Some(Additions::Learned) => series.extend(learned(config).map(Series::as_addition)),
             None => {}
         }
-        let seeds = config.seeds();
-        let panels = self.panels.iter().map(|panel| PanelPlan {
-            id: &panel.id,
-            title: &panel.title,
-            metric: panel.metric,
-        });
+        let of_paper = self.paper_seeds.filter(|_| config.scale == Scale::Paper);
+        let seeds = config.seeds.or(of_paper).unwrap_or(config.seeds());
         FigurePlan {
+            figure: self,
             sweep: Sweep {
                 figure: &self.figure,
                 preset: &self.preset,
@@ -244,22 +257,12 @@ impl Figure {
                 seeds,
                 changes: Vec::new(),
             },
-            panels: panels.collect(),
-            tail: self.tail,
             method: self.method.replace("{seeds}", &in_words(seeds)),
-            claims: Box::new(|swept| {
-                let tables = self
-                    .tables
-                    .iter()
-                    .flat_map(|table| self.table(table, swept));
-                let claims = self.claims.iter().map(|claim| self.claim(claim, swept));
-                tables.chain(claims).collect()
-            }),
         }
     }
 
     /// Returns figure and panel of a panel such as `6a`.
-    fn panel(&'static self, id: &'static str) -> (&'static str, &'static str) {
+    fn panel(&'static self, id: &'static str) -> Place {
         (&self.figure, id.strip_prefix(&self.figure).unwrap_or(id))
     }
 
@@ -267,72 +270,51 @@ impl Figure {
     fn table(&'static self, table: &'static TableFile, swept: &SweepResults) -> Vec<Claim> {
         let rows = self.series.iter().filter_map(|series| {
             let values = table.values.get(&series.name)?;
-            Some(ReferenceRow {
-                series: &series.name,
-                values,
-            })
+            Some((series.name.as_str(), values.as_slice()))
         });
         let tabled = ReferenceTable {
             panel: self.panel(&table.panel),
             metric: table.metric,
             statement: &table.statement,
-            rows: &rows.collect::<Vec<ReferenceRow>>(),
+            rows: rows.collect(),
         };
         tabled.claims(swept)
     }
 
     fn claim(&'static self, of: &'static ClaimFile, swept: &SweepResults) -> Claim {
-        let panel = self.panel(&of.panel);
         let shown = self.panels.iter().find(|panel| panel.id == of.panel);
-        let metric = of
-            .metric
-            .or(shown.map(|panel| panel.metric))
-            .unwrap_or(self.tail);
-        let (series, statement) = (of.series.as_str(), of.statement.as_str());
-        let others: Vec<&str> = of.others.iter().map(String::as_str).collect();
-        let other = |place: usize| others.get(place).copied().unwrap_or_default();
-        let all: Vec<&str> = [series].into_iter().chain(others.iter().copied()).collect();
-        let points = swept.sweep.points.iter();
-        let points = points.filter(|point| of.at.is_none_or(|x| x == point.x));
-        let points: Vec<&Point> = points.collect();
-        let pair = (series, other(0));
-        let reduction = |paper| {
-            let (pair, paper) = ((series, others.as_slice()), (paper, statement));
-            reduced(swept, panel, pair, &points, metric, paper)
+        let metric = of.metric.or(shown.map(|panel| panel.metric));
+        let is_meant = |point: &&Point| {
+            of.at.is_none_or(|x| x == point.x)
+                && of.beyond.is_none_or(|x| x < point.x)
+                && of.until.is_none_or(|x| x >= point.x)
         };
-        let mut claim = match of.rule {
-            Rule::Reduction(paper) => reduction(Target::Reduction(paper)),
-            Rule::ReductionFrom(paper) => reduction(Target::AtLeast(paper)),
-            Rule::Equal => reduction(Target::Reduction(0.0)).ranked(None),
-            Rule::Largest(paper) => {
-                let (name, paper) = (metric.reduction(), (paper, statement));
-                largest_reduction(swept, panel, pair, metric, name, paper)
-            }
-            Rule::OnPar => on_a_par(swept, panel.1, pair, &points, metric, statement),
-            Rule::Below => rules::below(swept, panel, pair, metric, statement),
-            Rule::Ratio(paper) => {
-                rules::ratio(swept, panel, pair, points[0], metric, (paper, statement))
-            }
-            Rule::Trend(trend) => rules::trend(swept, panel, series, metric, (trend, statement)),
-            Rule::GrowsLess => rules::grows_less(swept, panel, pair, metric, statement),
-            Rule::Alike => {
-                let three = (series, other(0), other(1));
-                rules::alike(swept, panel, three, metric, statement)
-            }
-            Rule::Similar => rules::similar(swept, panel, &all, metric, statement),
-            Rule::AtMost(limit) => rules::at_most(swept, panel, &all, metric, (limit, statement)),
-            Rule::Constant => rules::constant(swept, panel, series, metric, statement),
+        let mut subject = Subject {
+            swept,
+            panel: self.panel(&of.panel),
+            metric: metric.unwrap_or(self.tail),
+            series: &of.series,
+            others: of.others.iter().map(String::as_str).collect(),
+            points: swept.sweep.points.iter().filter(is_meant).collect(),
+            statement: &of.statement,
         };
+        if matches!(of.rule, Rule::Anywhere(_)) {
+            let panels = self.panels.iter();
+            subject.move_to_largest(panels.map(|panel| (self.panel(&panel.id), panel.metric)));
+        }
+        let mut claim = subject.judged(of.rule);
         if let Some(name) = &of.name {
-            claim.series = name.clone();
+            claim.series.clone_from(name);
         }
         claim.metric = of.quantity.as_deref().unwrap_or(claim.metric);
         if let Some(words) = &of.words {
             claim.paper = Target::Order(words);
         }
+        if let Some(place) = &of.place {
+            claim.x.clone_from(place);
+        }
         match &of.remark {
-            Some(remark) => claim.remarked(remark),
-            None if of.regimes => claim.remarked(rules::regimes(swept, &points, metric)),
+            Some(remark) => claim.remarked(subject.remark(remark, &of.also)),
             None => claim,
         }
     }
@@ -351,11 +333,18 @@ impl Curve {
 
 impl Axis {
     fn points(&self) -> Vec<Point> {
-        let point = |(place, x): (usize, &f64)| {
+        let point = |(number, x): (usize, &f64)| {
             let settings = self.settings.iter();
-            let settings = settings.map(|(key, values)| format!("{key}={}", values[place]));
-            let label = self.point.replace("{}", &x.to_string());
-            Point::new(*x, label, &settings.collect::<Vec<String>>())
+            let settings = settings.map(|(key, values)| format!("{key}={}", values[number]));
+            let columns = self.columns.iter();
+            let columns = columns.map(|(key, values)| (key.clone(), values[number].to_string()));
+            let mut point = Point::new(*x, "", &settings.collect::<Vec<String>>());
+            point.columns = columns.collect();
+            point.label = point.fill(&self.point);
+            if let Some(places) = &self.places {
+                point.place = places[number];
+            }
+            point
         };
         self.values.iter().enumerate().map(point).collect()
     }
@@ -366,23 +355,27 @@ mod tests {
     use super::{FIGURES, Rule, all};
 
     /// Every column and table has a value for every point, and names only series, panels and points that
-    /// the figure has.
+    /// the figure has. Every paper is described once.
     #[test]
     fn every_file_is_complete() {
         for (paper, number, figure) in FIGURES.iter() {
             let id = &figure.figure;
             let described = all().filter(|(of, _, other)| of == paper && other.paper.is_some());
             assert_eq!((described.count(), id.as_str()), (1, *number), "{paper}");
-            let points = figure.axis.values.len();
+            let axis = &figure.axis;
             let series = |name: &String| figure.series.iter().any(|series| series.name == *name);
             let panel = |id: &String| figure.panels.iter().any(|panel| panel.id == *id);
             assert!(
                 figure.panels.iter().all(|panel| panel.id.starts_with(id)),
                 "{id}"
             );
-            for (key, values) in &figure.axis.settings {
-                assert_eq!(values.len(), points, "{id}: {key}");
-            }
+            let settings = axis.settings.values().map(Vec::len);
+            let columns = axis.columns.values().map(Vec::len);
+            let lengths = settings
+                .chain(columns)
+                .chain(axis.places.as_ref().map(Vec::len));
+            let points = axis.values.len();
+            assert!(lengths.into_iter().all(|length| length == points), "{id}");
             for table in &figure.tables {
                 assert!(panel(&table.panel), "{id}: {}", table.statement);
                 for (name, values) in &table.values {
@@ -391,15 +384,26 @@ mod tests {
                 }
             }
             for claim in &figure.claims {
-                let place = |x: f64| figure.axis.values.contains(&x);
-                let named = claim.others.iter().chain([&claim.series]).all(series);
-                let complete = panel(&claim.panel) && claim.at.is_none_or(place) && named;
+                let place = |x: &f64| axis.values.contains(x);
+                let places = [claim.at, claim.beyond, claim.until];
+                let also = claim.also.iter();
+                let also = also.flat_map(|also| also.others.iter().chain(&also.series));
+                let mut named = claim.others.iter().chain([&claim.series]).chain(also);
+                let needs_point = matches!(
+                    claim.rule,
+                    Rule::Value(_) | Rule::Increase(_) | Rule::Ratio(_) | Rule::Over { .. }
+                );
+                let complete = panel(&claim.panel)
+                    && places.iter().flatten().all(place)
+                    && named.all(series)
+                    && (claim.at.is_some() || !needs_point);
                 let others = match claim.rule {
-                    Rule::Trend(_) | Rule::Constant => 0..=0,
+                    Rule::Trend(_) | Rule::Constant | Rule::Steady(_) => 0..=0,
+                    Rule::Value(_) | Rule::Increase(_) => 0..=0,
                     Rule::Alike => 2..=2,
-                    Rule::Largest(_) | Rule::OnPar | Rule::Below | Rule::GrowsLess => 1..=1,
-                    Rule::Ratio(_) if claim.at.is_some() => 1..=1,
-                    Rule::Ratio(_) => 0..=0,
+                    Rule::Largest(_) | Rule::Anywhere(_) | Rule::OnPar | Rule::Below => 1..=1,
+                    Rule::Ratio(_) | Rule::Over { .. } => 1..=1,
+                    Rule::GrowsLess | Rule::Outgrows => 1..=1,
                     _ => 1..=usize::MAX,
                 };
                 let complete = complete && others.contains(&claim.others.len());
@@ -411,9 +415,9 @@ mod tests {
     /// ABM’s Fig. 6 at 40 %: the text’s 90.12 % is the mean of the reductions against each of the others.
     #[test]
     fn the_text_agrees_with_the_table() {
-        let is_it =
-            |(paper, number, _): &&(&str, &str, super::Figure)| (*paper, *number) == ("abm", "6");
-        let (.., figure) = FIGURES.iter().find(is_it).unwrap();
+        let (.., figure) = all()
+            .find(|(paper, number, _)| (*paper, *number) == ("abm", "6"))
+            .unwrap();
         let at = |series: &str| figure.tables[0].values[series][1];
         let others = ["DT", "FAB", "CS", "IB"];
         let reductions = others.map(|other| 100.0 * (1.0 - at("ABM") / at(other)));

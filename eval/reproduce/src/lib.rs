@@ -2,10 +2,10 @@
 //!
 //! [`claim`] contains a paper's value and the measured one, [`verdict`] the rules by which they agree, and
 //! [`report`](mod@report) the output: a CSV table and a drawing per figure, `verdicts.csv` and one page.
-//! These are the same for all papers. Each paper then has a module with its scenarios and claims: [`ndt`],
-//! [`credence`], [`abm`] and [`reverie`]. The last three are about networks of several switches: [`fabric`]
-//! makes their figures, from simulations that figures share ([`grid`]) and settings that are swept
-//! ([`sweep`]). Another machine runs the simulations if it knows the [`measurements`].
+//! These are the same for all papers. The figures of [`ndt`] are about one switch. Those of other papers are about
+//! networks of several switches: files describe them, with the claims. [`Paper`] makes them, from simulations that
+//! figures share ([`grid`]) and settings that are swept ([`sweep`]). Another machine runs the simulations if it
+//! knows the [`measurements`].
 
 #![cfg_attr(
     test,

@@ -10,8 +10,8 @@ use bufgym_sim::scenario::Scenario;
 use bufgym_util::input::excerpt;
 
 use super::claim::Claim;
-use super::fabric::{FabricConfig, FigurePlan, PanelPlan};
-use super::figure::{self, About, Additions, Figure};
+use super::fabric::FabricConfig;
+use super::figure::{self, About, Additions, Figure, FigurePlan, PanelFile};
 use super::grid::{Common, Grid, GridPlan};
 use super::report::{Panel, Report};
 use super::runs::{PapersError, Work};
@@ -26,25 +26,13 @@ const ALPHAS: [&str; 7] = ["0.5", "1", "2", "4", "8", "16", "64"];
 /// A figure that needs no simulation of a network: its panels with their claims.
 type Computed = fn(&FabricConfig) -> Result<Vec<(Panel, Vec<Claim>)>, PapersError>;
 
-/// A figure that no file describes.
-enum Coded {
-    /// A figure that follows from formulas.
-    Computed(Computed),
-    /// A figure over simulations.
-    Planned(fn(&FabricConfig) -> FigurePlan),
-}
-
-/// Paper, number and figure of all that no file describes.
-const CODED: &[(&str, &str, Coded)] = &[
-    ("abm", "4", Coded::Computed(abm::analysis::figure)),
-    ("abm", "5", Coded::Computed(abm::burst::figure)),
-    ("abm", "10", Coded::Planned(abm::queues::plan)),
-    ("abm", "12", Coded::Planned(abm::intervals::plan)),
-    ("credence", "10", Coded::Planned(credence::flips::plan)),
-    ("credence", "14", Coded::Computed(credence::slotted::figure)),
-    ("reverie", "4", Coded::Computed(reverie::pools::ratio)),
-    ("reverie", "5", Coded::Computed(reverie::pools::thresholds)),
-    ("reverie", "10", Coded::Planned(reverie::filter::plan)),
+/// Paper, number and figure of all that no file describes: they follow from formulas.
+const CODED: &[(&str, &str, Computed)] = &[
+    ("abm", "4", abm::analysis::figure),
+    ("abm", "5", abm::burst::figure),
+    ("credence", "14", credence::slotted::figure),
+    ("reverie", "4", reverie::pools::ratio),
+    ("reverie", "5", reverie::pools::thresholds),
 ];
 
 /// A paper, described by one of the files of its figures.
@@ -110,9 +98,9 @@ impl Paper {
     }
 
     /// Returns number and figure of those without a file.
-    fn coded(self) -> impl Iterator<Item = (&'static str, &'static Coded)> {
+    fn coded(self) -> impl Iterator<Item = (&'static str, Computed)> {
         let own = CODED.iter().filter(move |(name, ..)| *name == self.name);
-        own.map(|(_, number, figure)| (*number, figure))
+        own.map(|(_, number, figure)| (*number, *figure))
     }
 
     /// Returns the numbers of the figures that can be made, in the order of the paper.
@@ -126,29 +114,8 @@ impl Paper {
 
     /// Returns a figure over simulations, if the number is one. `alpha` is the best static α.
     fn planned(&self, number: &str, config: &FabricConfig, alpha: &str) -> Option<FigurePlan> {
-        let is_it = |(of, _): &(&str, &Figure)| *of == number;
-        let Some((_, figure)) = self.described().find(is_it) else {
-            return match self.coded().find(|(of, _)| *of == number)?.1 {
-                Coded::Planned(plan) => Some(plan(config)),
-                Coded::Computed(_) => None,
-            };
-        };
-        let plan = figure.plan(config, alpha);
-        Some(match (self.name, number) {
-            ("abm", "8") => plan.with(abm::mixed::claims),
-            ("credence", "6") => plan.with(credence::loads::claims_over_loads),
-            ("credence", "7") => plan.with(credence::loads::claims_over_requests),
-            ("credence", "9") => plan.with(credence::round_trips::claims),
-            _ => plan,
-        })
-    }
-
-    /// Returns a figure without simulations, if the number is one.
-    fn computed(&self, number: &str) -> Option<Computed> {
-        match self.coded().find(|(of, _)| *of == number)?.1 {
-            Coded::Computed(figure) => Some(*figure),
-            Coded::Planned(_) => None,
-        }
+        let (_, figure) = self.described().find(|(of, _)| *of == number)?;
+        Some(figure.plan(config, alpha))
     }
 
     /// Returns the number of a figure, given with or without its panel: `6` and `6a` are Fig. 6.
@@ -203,7 +170,7 @@ impl Paper {
             .collect();
         let grid = self.simulate(config, &plans, parts, work)?;
         for number in wanted {
-            if let Some(computed) = self.computed(number) {
+            for (_, computed) in self.coded().filter(|(coded, _)| *coded == number) {
                 for (panel, claims) in computed(config)? {
                     report.panels.push(panel);
                     report.claims.extend(claims);
@@ -364,7 +331,7 @@ impl Paper {
         parts: Option<&ResultCache>,
         work: &Work,
     ) -> Result<Vec<Claim>, PapersError> {
-        let mut claims = (plan.claims)(&plan.sweep.measured(grid));
+        let mut claims = plan.claims(&plan.sweep.measured(grid));
         let options: &[Variant] = match config.scale {
             Scale::Quick => &[],
             Scale::Paper => self.options(),
@@ -383,7 +350,7 @@ impl Paper {
                 .sweep
                 .want_at(&mut simulations, |point| matters.contains(&point.label));
             let grid = simulations.run(parts, work)?;
-            Ok((plan.claims)(&again.sweep.measured(&grid)))
+            Ok(plan.claims(&again.sweep.measured(&grid)))
         })?;
         Ok(claims)
     }
@@ -423,20 +390,25 @@ fn panels(plan: &FigurePlan, grid: &Grid) -> Result<Vec<Panel>, PapersError> {
             lost => format!(" {lost} lossless packets were lost."),
         });
     }
-    let shown: Vec<Metric> = plan.panels.iter().map(|panel| panel.metric).collect();
-    let panels = plan.panels.iter().enumerate();
-    let panel = |(place, panel): (usize, &PanelPlan)| {
+    let shown: Vec<Metric> = plan
+        .figure
+        .panels
+        .iter()
+        .map(|panel| panel.metric)
+        .collect();
+    let panels = plan.figure.panels.iter().enumerate();
+    let panel = |(place, panel): (usize, &'static PanelFile)| {
         let drawing = swept.drawing(&format!("fig{}", panel.id), panel.metric)?;
-        let by_seed = swept.by_seed(panel.id, panel.metric);
+        let by_seed = swept.by_seed(&panel.id, panel.metric);
         Ok(Panel {
-            id: panel.id,
-            title: panel.title,
+            id: &panel.id,
+            title: &panel.title,
             method: match place {
                 0 => method.clone(),
-                _ => format!("As panel {}.", plan.panels[0].id),
+                _ => format!("As panel {}.", plan.figure.panels[0].id),
             },
             tables: match place {
-                0 => vec![swept.table(plan.tail, &shown), by_seed],
+                0 => vec![swept.table(plan.figure.tail, &shown), by_seed],
                 _ => vec![by_seed],
             },
             drawings: drawing.into_iter().collect(),

@@ -2,7 +2,6 @@
 
 mod drawing;
 mod metric;
-mod reduced;
 mod reference;
 mod table;
 
@@ -14,11 +13,7 @@ use super::incast::Regime;
 
 pub(crate) use drawing::stroke;
 pub use metric::Metric;
-pub(crate) use reduced::{largest_reduction, on_a_par, reduced};
-pub use reference::{ReferenceRow, ReferenceTable};
-
-/// Settings and policy of a series at a point.
-type Make = Box<dyn Fn(&Point) -> (Vec<String>, String) + Send + Sync>;
+pub use reference::ReferenceTable;
 
 /// A point of the horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +26,8 @@ pub struct Point {
     pub label: String,
     /// Settings that the point sets in every scenario.
     pub settings: Vec<String>,
+    /// Values by name that texts of series may contain: see [`fill`](Point::fill).
+    pub columns: Vec<(String, String)>,
 }
 
 impl Point {
@@ -41,47 +38,44 @@ impl Point {
             place: x,
             label: label.into(),
             settings: settings.to_vec(),
+            columns: Vec::new(),
         }
     }
 
-    /// Sets another position in the drawing.
-    #[must_use]
-    pub(crate) fn drawn_at(self, place: f64) -> Point {
-        Point { place, ..self }
+    /// Fills in a text: `{}` becomes the value of the point, `{NAME}` that of a column.
+    pub(crate) fn fill(&self, text: &str) -> String {
+        let text = text.replace("{}", &self.x.to_string());
+        let columns = self.columns.iter();
+        columns.fold(text, |text, (name, value)| {
+            text.replace(&format!("{{{name}}}"), value)
+        })
     }
 }
 
 /// A curve.
+#[derive(Clone, Debug)]
 pub struct Series {
     /// Name on the page and in files.
     pub name: String,
     /// True if the paper does not have the series.
     pub added: bool,
-    make: Make,
+    policy: String,
+    settings: Vec<String>,
 }
 
 impl Series {
-    /// Builds a series from a policy that is the same at all points.
+    /// Builds a series from a policy.
     pub fn new(name: &str, policy: &str) -> Series {
         Series::with(name, policy, &[])
     }
 
-    /// Builds a series from a policy with settings, the same at all points.
+    /// Builds a series from a policy with settings. Points [fill](Point::fill) in both.
     pub fn with(name: &str, policy: &str, settings: &[&str]) -> Series {
-        let settings: Vec<String> = settings.iter().map(|s| (*s).to_owned()).collect();
-        let policy = policy.to_owned();
-        Series::made(name, move |_| (settings.clone(), policy.clone()))
-    }
-
-    /// Builds a series whose settings and policy depend on the point.
-    pub fn made(
-        name: &str,
-        make: impl Fn(&Point) -> (Vec<String>, String) + Send + Sync + 'static,
-    ) -> Series {
         Series {
             name: name.to_owned(),
             added: false,
-            make: Box::new(make),
+            policy: policy.to_owned(),
+            settings: settings.iter().map(|s| (*s).to_owned()).collect(),
         }
     }
 
@@ -119,9 +113,10 @@ impl Sweep {
     /// Returns the simulations of a point of a series: settings of the figure, then of the point, then of the
     /// series, with all changes.
     pub fn cell(&self, series: &Series, point: &Point) -> Cell {
-        let (own, policy) = (series.make)(point);
-        let all = self.settings.iter().chain(&point.settings).chain(&own);
-        let cell = Cell::new(self.preset, &policy, all.cloned().collect());
+        let shared = self.settings.iter().chain(&point.settings).cloned();
+        let own = series.settings.iter().map(|setting| point.fill(setting));
+        let policy = point.fill(&series.policy);
+        let cell = Cell::new(self.preset, &policy, shared.chain(own).collect());
         self.changes.iter().fold(cell, |cell, of| changed(cell, of))
     }
 

@@ -18,6 +18,11 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// Builds a variant.
+    pub(crate) const fn new(name: &'static str, settings: &'static [&'static str]) -> Variant {
+        Variant { name, settings }
+    }
+
     /// Returns the scenario with the settings.
     ///
     /// # Errors
@@ -31,9 +36,9 @@ impl Variant {
 
 /// The senders of ns-3, with which the paper simulates: its packet sizes, handshake, window, host queues and
 /// loss recovery, like in the preset `ns3-16x1g`.
-pub const NS3: Variant = Variant {
-    name: "the senders of ns-3",
-    settings: &[
+pub const NS3: Variant = Variant::new(
+    "the senders of ns-3",
+    &[
         "mss=1448",
         "header_bytes=54",
         "ack_bytes=54",
@@ -46,12 +51,12 @@ pub const NS3: Variant = Variant {
         "host_queue=fifo",
         "count_in_service=false",
     ],
-};
+);
 
 /// The senders of Linux, which runs on the testbed's hosts.
-pub(crate) const LINUX: Variant = Variant {
-    name: "the senders of Linux",
-    settings: &[
+pub(crate) const LINUX: Variant = Variant::new(
+    "the senders of Linux",
+    &[
         "transport=linux",
         "mss=1448",
         "timestamps=true",
@@ -60,19 +65,13 @@ pub(crate) const LINUX: Variant = Variant {
         "syn_timeout_us=1000000",
         "late_binding=true",
     ],
-};
+);
 
 /// A short minimum RTO, because the paper does not give it.
-pub(crate) const SHORT_RTO: Variant = Variant {
-    name: "a minimum RTO of 10 ms",
-    settings: &["min_rto_us=10000"],
-};
+pub(crate) const SHORT_RTO: Variant = Variant::new("a minimum RTO of 10 ms", &["min_rto_us=10000"]);
 
 /// The minimum RTO that is the default of ns-3.
-pub(crate) const LONG_RTO: Variant = Variant {
-    name: "a minimum RTO of 1 s",
-    settings: &["min_rto_us=1000000"],
-};
+pub(crate) const LONG_RTO: Variant = Variant::new("a minimum RTO of 1 s", &["min_rto_us=1000000"]);
 
 /// Searches for the reason of every claim that differs: repeats the measurement with each variant until every
 /// claim has a reason.
@@ -116,16 +115,7 @@ mod tests {
     use crate::claim::Target;
     use bufgym_eval::stats::Estimate;
 
-    const NAMED: [Variant; 2] = [
-        Variant {
-            name: "one",
-            settings: &[],
-        },
-        Variant {
-            name: "two",
-            settings: &[],
-        },
-    ];
+    const NAMED: [Variant; 2] = [Variant::new("one", &[]), Variant::new("two", &[])];
 
     fn claim(series: &str, ours: f64) -> Claim {
         Claim::number(("1", ""), series, "m", "s", Target::Value(10.0))

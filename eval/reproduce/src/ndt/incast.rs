@@ -27,14 +27,8 @@ const RULES: [&str; 4] = ["st", "cs", "dt", "edt"];
 
 /// Variants, because the paper gives neither the size of the answers nor the elephants.
 const VARIANTS: [Variant; 4] = [
-    Variant {
-        name: "answers of 20 KB",
-        settings: &["response_bytes=20000"],
-    },
-    Variant {
-        name: "elephants at 50 % load",
-        settings: &["load=0.5"],
-    },
+    Variant::new("answers of 20 KB", &["response_bytes=20000"]),
+    Variant::new("elephants at 50 % load", &["load=0.5"]),
     NS3,
     SHORT_RTO,
 ];

@@ -45,14 +45,8 @@ const LEAD: Duration = Duration::from_us(30_000);
 
 /// Variants, because the paper gives only the pattern: sizes and distances of the bursts are assumed.
 pub const VARIANTS: [Variant; 3] = [
-    Variant {
-        name: "bursts as large as one buffer",
-        settings: &["response_bytes=64000"],
-    },
-    Variant {
-        name: "bursts every 100 ms",
-        settings: &["query_gap_us=100000"],
-    },
+    Variant::new("bursts as large as one buffer", &["response_bytes=64000"]),
+    Variant::new("bursts every 100 ms", &["query_gap_us=100000"]),
     NS3,
 ];
 

@@ -35,14 +35,8 @@ const RULES: [&str; 4] = ["st", "cs", "dt", "edt"];
 /// settings that the paper leaves open.
 const VARIANTS: [Variant; 5] = [
     NS3,
-    Variant {
-        name: "flows that start one by one",
-        settings: &["arrivals=spread"],
-    },
-    Variant {
-        name: "flows that start in groups",
-        settings: &["arrivals=synchronised"],
-    },
+    Variant::new("flows that start one by one", &["arrivals=spread"]),
+    Variant::new("flows that start in groups", &["arrivals=synchronised"]),
     SHORT_RTO,
     LONG_RTO,
 ];

@@ -35,10 +35,7 @@ const RULES: [&str; 2] = ["dt", "edt"];
 const VARIANTS: [Variant; 3] = [
     LINUX,
     SHORT_RTO,
-    Variant {
-        name: "NewReno",
-        settings: &["transport=newreno"],
-    },
+    Variant::new("NewReno", &["transport=newreno"]),
 ];
 
 /// Returns the number of simulations known in advance, of one workload.

@@ -34,14 +34,8 @@ const PAPER_INFERENCE_MS: f64 = 0.4;
 
 /// Variants, because the paper gives neither the load nor the workload of its measurement.
 const VARIANTS: [Variant; 3] = [
-    Variant {
-        name: "a load of 10 %",
-        settings: &["load=0.1"],
-    },
-    Variant {
-        name: "data mining",
-        settings: &["workload=data_mining"],
-    },
+    Variant::new("a load of 10 %", &["load=0.1"]),
+    Variant::new("data mining", &["workload=data_mining"]),
     LINUX,
 ];
 

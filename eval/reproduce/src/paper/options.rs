@@ -5,126 +5,93 @@ use crate::variants::Variant;
 
 /// Those of networks without lossless packets.
 pub(crate) const OPTIONS: &[Variant] = &[
-    Variant {
-        name: "no output FIFO",
-        settings: &["device_fifo_packets=0"],
-    },
-    Variant {
-        name: "an uncounted output FIFO of one packet",
-        settings: &["count_in_service=false", "device_fifo_packets=1"],
-    },
-    Variant {
-        name: "unscheduled packets told by bytes",
-        settings: &["unscheduled=first_bdp"],
-    },
-    Variant {
-        name: "α 1024 for ABM’s unscheduled packets",
-        settings: &["abm:alpha_unscheduled=1024"],
-    },
-    Variant {
-        name: "both of these",
-        settings: &["unscheduled=first_bdp", "abm:alpha_unscheduled=1024"],
-    },
-    Variant {
-        name: "α 1 for acknowledgements as in the artefact",
-        settings: &["queue_alpha=1,0.5", "dt:alpha=1"],
-    },
-    Variant {
-        name: "in-cast flows that open their connections",
-        settings: &["preconnected=false"],
-    },
-    Variant {
-        name: "an initial window of ten segments",
-        settings: &["init_cwnd=10"],
-    },
-    Variant {
-        name: "all traffic to the next leaf",
-        settings: &["demand=ring"],
-    },
-    Variant {
-        name: "spines that draw on the buffer of leaves",
-        settings: &["spine_pool=with_leaf"],
-    },
-    Variant {
-        name: "ABM’s estimates as in its code",
-        settings: &["abm:estimate=artefact"],
-    },
-    Variant {
-        name: "slowdowns relative to the network’s own pipeline",
-        settings: &["slowdown_base=pipeline"],
-    },
-    Variant {
-        name: "marks from 65 packets on",
-        settings: &["ecn_k_packets=65"],
-    },
-    Variant {
-        name: "marks for all transports that answer them",
-        settings: &["ecn_capable=all"],
-    },
-    Variant {
-        name: "transports with a rate as in the ns-3 code, T_low of TIMELY among them",
-        settings: &["transport_variant=ns3"],
-    },
-    Variant {
-        name: "the loss recovery of ns-3",
-        settings: &["recovery=ns3"],
-    },
-    Variant {
-        name: "the CUBIC of ns-3",
-        settings: &["recovery=ns3", "transport=cubic=>cubic-ns3"],
-    },
-    Variant {
-        name: "the CUBIC of ns-3, and spines that draw on the buffer of leaves",
-        settings: &[
+    Variant::new("no output FIFO", &["device_fifo_packets=0"]),
+    Variant::new(
+        "an uncounted output FIFO of one packet",
+        &["count_in_service=false", "device_fifo_packets=1"],
+    ),
+    Variant::new(
+        "unscheduled packets told by bytes",
+        &["unscheduled=first_bdp"],
+    ),
+    Variant::new(
+        "α 1024 for ABM’s unscheduled packets",
+        &["abm:alpha_unscheduled=1024"],
+    ),
+    Variant::new(
+        "both of these",
+        &["unscheduled=first_bdp", "abm:alpha_unscheduled=1024"],
+    ),
+    Variant::new(
+        "α 1 for acknowledgements as in the artefact",
+        &["queue_alpha=1,0.5", "dt:alpha=1"],
+    ),
+    Variant::new(
+        "in-cast flows that open their connections",
+        &["preconnected=false"],
+    ),
+    Variant::new("an initial window of ten segments", &["init_cwnd=10"]),
+    Variant::new("all traffic to the next leaf", &["demand=ring"]),
+    Variant::new(
+        "spines that draw on the buffer of leaves",
+        &["spine_pool=with_leaf"],
+    ),
+    Variant::new("ABM’s estimates as in its code", &["abm:estimate=artefact"]),
+    Variant::new(
+        "slowdowns relative to the network’s own pipeline",
+        &["slowdown_base=pipeline"],
+    ),
+    Variant::new("marks from 65 packets on", &["ecn_k_packets=65"]),
+    Variant::new(
+        "marks for all transports that answer them",
+        &["ecn_capable=all"],
+    ),
+    Variant::new(
+        "transports with a rate as in the ns-3 code, T_low of TIMELY among them",
+        &["transport_variant=ns3"],
+    ),
+    Variant::new("the loss recovery of ns-3", &["recovery=ns3"]),
+    Variant::new(
+        "the CUBIC of ns-3",
+        &["recovery=ns3", "transport=cubic=>cubic-ns3"],
+    ),
+    Variant::new(
+        "the CUBIC of ns-3, and spines that draw on the buffer of leaves",
+        &[
             "recovery=ns3",
             "transport=cubic=>cubic-ns3",
             "spine_pool=with_leaf",
         ],
-    },
+    ),
 ];
 
 /// Those of networks with lossless packets.
 pub(crate) const LOSSLESS: &[Variant] = &[
-    Variant {
-        name: "the rules of the published code",
-        settings: &["rules=ns3"],
-    },
-    Variant {
-        name: "no guard of the pool",
-        settings: &["pool_guard=false"],
-    },
-    Variant {
-        name: "both of these",
-        settings: &["rules=ns3", "pool_guard=false"],
-    },
-    Variant {
-        name: "headroom for the lossless priority only",
-        settings: &["headroom_priorities=1"],
-    },
-    Variant {
-        name: "congested queues as ABM counts them",
-        settings: &["congested=abm"],
-    },
-    Variant {
-        name: "all traffic to the next leaf",
-        settings: &["demand=ring"],
-    },
-    Variant {
-        name: "packets that leave their queue when the line takes them",
-        settings: &["count_in_service=false"],
-    },
-    Variant {
-        name: "in-cast flows that open their connections",
-        settings: &["preconnected=false"],
-    },
-    Variant {
-        name: "the CUBIC and loss recovery of ns-3",
-        settings: &[
+    Variant::new("the rules of the published code", &["rules=ns3"]),
+    Variant::new("no guard of the pool", &["pool_guard=false"]),
+    Variant::new("both of these", &["rules=ns3", "pool_guard=false"]),
+    Variant::new(
+        "headroom for the lossless priority only",
+        &["headroom_priorities=1"],
+    ),
+    Variant::new("congested queues as ABM counts them", &["congested=abm"]),
+    Variant::new("all traffic to the next leaf", &["demand=ring"]),
+    Variant::new(
+        "packets that leave their queue when the line takes them",
+        &["count_in_service=false"],
+    ),
+    Variant::new(
+        "in-cast flows that open their connections",
+        &["preconnected=false"],
+    ),
+    Variant::new(
+        "the CUBIC and loss recovery of ns-3",
+        &[
             "recovery=ns3",
             "transport=cubic=>cubic-ns3",
             "incast_transport=cubic=>cubic-ns3",
         ],
-    },
+    ),
 ];
 
 #[cfg(test)]

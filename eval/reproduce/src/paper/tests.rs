@@ -45,13 +45,20 @@ fn every_figure_is_planned_or_computed_and_its_claims_are_of_its_panels() {
         let config = tiny(&[]);
         for number in paper.figures() {
             let plan = paper.planned(number, &config, "1");
-            assert_ne!(plan.is_some(), paper.computed(number).is_some(), "{number}");
+            assert_ne!(
+                plan.is_some(),
+                paper.coded().any(|(coded, _)| coded == number),
+                "{number}"
+            );
             let Some(plan) = plan else { continue };
             assert_eq!(plan.sweep.figure, number);
             let grid = Grid::default();
-            for claim in (plan.claims)(&plan.sweep.measured(&grid)) {
+            for claim in plan.claims(&plan.sweep.measured(&grid)) {
                 let id = format!("{}{}", claim.figure, claim.panel);
-                assert!(plan.panels.iter().any(|panel| panel.id == id), "{id}");
+                assert!(
+                    plan.figure.panels.iter().any(|panel| panel.id == *id),
+                    "{id}"
+                );
                 assert_eq!(
                     claim.grade(),
                     super::super::Grade::NotComparable,
@@ -192,7 +199,7 @@ fn three_transports_share_a_network() {
         .unwrap();
     for series in &plan.sweep.series {
         assert_eq!(swept.refusal(&series.name), None);
-        for panel in &plan.panels {
+        for panel in &plan.figure.panels {
             let value = swept.value(&series.name, point, panel.metric);
             assert!(
                 value.is_some_and(|value| value.median > 0.5),
@@ -201,7 +208,7 @@ fn three_transports_share_a_network() {
             );
         }
     }
-    let claims = (plan.claims)(&swept);
+    let claims = plan.claims(&swept);
     assert_eq!(claims.len(), 36 + 4);
     let measured = claims.iter().filter(|claim| claim.ours.is_some());
     assert_eq!(measured.count(), 6 + 4);

@@ -1,7 +1,5 @@
 //! Claims from a paper's values for every series and point.
 
-use bufgym_eval::stats::Spread;
-
 use super::{Metric, Point, SweepResults};
 use crate::claim::{Claim, Kind, Target};
 use crate::incast::Regime;
@@ -10,17 +8,8 @@ use crate::verdict::order_with;
 /// Largest share that rounds to 0.0 %.
 const ROUNDED_TO_ZERO: f64 = 0.05;
 
-/// The paper's values of a series, one for each point.
-#[derive(Clone, Copy, Debug)]
-pub struct ReferenceRow {
-    /// Name of the series.
-    pub series: &'static str,
-    /// Values, in the order of the points.
-    pub values: &'static [f64],
-}
-
 /// A table of a paper's values of one metric.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ReferenceTable<'a> {
     /// Figure and panel.
     pub panel: (&'static str, &'static str),
@@ -28,8 +17,8 @@ pub struct ReferenceTable<'a> {
     pub metric: Metric,
     /// The claim in words.
     pub statement: &'static str,
-    /// Rows.
-    pub rows: &'a [ReferenceRow],
+    /// For every series its values, in the order of the points.
+    pub rows: Vec<(&'a str, &'a [f64])>,
 }
 
 impl ReferenceTable<'_> {
@@ -38,65 +27,71 @@ impl ReferenceTable<'_> {
     pub fn claims(&self, swept: &SweepResults) -> Vec<Claim> {
         let points = swept.sweep.points.iter().enumerate();
         let at = points.flat_map(|(place, point)| {
-            let rows = self.rows.iter().enumerate();
-            rows.filter_map(move |(row, of)| {
-                let value = *of.values.get(place)?;
-                Some(self.claim(swept, (place, point), (row, of), value))
-            })
+            let rows = self
+                .rows
+                .iter()
+                .map(move |(series, values)| (*series, values.get(place)));
+            let rows: Vec<(&str, Option<f64>)> =
+                rows.map(|(s, value)| (s, value.copied())).collect();
+            self.at(swept, point, &rows)
         });
         at.collect()
+    }
+
+    /// Returns the claims at a point: `rows` has the paper's value for every series.
+    fn at(&self, swept: &SweepResults, point: &Point, rows: &[(&str, Option<f64>)]) -> Vec<Claim> {
+        let ours = |series| Some(swept.value(series, point, self.metric)?.median);
+        let pairs = rows
+            .iter()
+            .map(|(series, value)| Some(((*value)?, ours(series)?)));
+        let pairs: Vec<Option<(f64, f64)>> = pairs.collect();
+        let known: Vec<(f64, f64)> = pairs.iter().copied().flatten().collect();
+        let claims = rows
+            .iter()
+            .enumerate()
+            .filter_map(|(row, (series, value))| {
+                let before = pairs[..row].iter().flatten().count();
+                let order = pairs[row].and_then(|_| order_with(&known, before));
+                Some(self.claim(swept, point, (series, (*value)?), order))
+            });
+        claims.collect()
     }
 
     fn claim(
         &self,
         swept: &SweepResults,
-        (place, point): (usize, &Point),
-        (row, of): (usize, &ReferenceRow),
-        value: f64,
+        point: &Point,
+        (series, value): (&str, f64),
+        order: Option<bool>,
     ) -> Claim {
-        let ours = swept.value(of.series, point, self.metric);
+        let ours = swept.value(series, point, self.metric);
         let target = match value {
             0.0 => Target::AtMost(ROUNDED_TO_ZERO),
             value => Target::Value(value),
         };
-        let name = self.metric.name();
-        let claim = Claim::number(self.panel, of.series, name, self.statement, target);
-        claim
-            .of_kind(Kind::Data)
-            .at(point.label.clone())
-            .measured(ours)
-            .ranked(self.order(swept, (place, point), row, ours))
-            .remarked(self.remark(swept, point, of, value))
-            .not_run(swept.refusal(of.series).filter(|_| ours.is_none()))
-    }
-
-    /// Returns true if the order with the other series is the paper's, or the regime of the tail is.
-    fn order(
-        &self,
-        swept: &SweepResults,
-        (place, point): (usize, &Point),
-        row: usize,
-        ours: Option<Spread>,
-    ) -> Option<bool> {
-        ours?;
-        let pair = |other: &ReferenceRow| {
-            let ours = swept.value(other.series, point, self.metric)?;
-            Some((*other.values.get(place)?, ours.median))
-        };
-        let pairs: Vec<Option<(f64, f64)>> = self.rows.iter().map(pair).collect();
-        let before = pairs[..row].iter().flatten().count();
-        let known: Vec<(f64, f64)> = pairs.into_iter().flatten().collect();
-        let order = order_with(&known, before);
-        let regimes = self.regimes(
-            swept,
-            point,
-            &self.rows[row],
-            *self.rows[row].values.get(place)?,
-        );
-        match regimes {
-            Some((paper, ours)) if paper == ours => Some(true),
-            _ => order,
-        }
+        let regimes = self.regimes(swept, point, series, value);
+        let is_same = regimes.is_some_and(|(paper, ours)| paper == ours);
+        let remark = regimes.map_or_else(String::new, |(paper, ours)| {
+            let late = swept.value(series, point, Metric::Late);
+            let late = late.map_or_else(String::new, |late| {
+                let share = bufgym_eval::format::significant(late.median);
+                format!("; {share} % of our in-cast flows take longer than the minimum RTO")
+            });
+            format!("Regime: paper {paper}, ours {ours}{late}.")
+        });
+        Claim::number(
+            self.panel,
+            series,
+            self.metric.name(),
+            self.statement,
+            target,
+        )
+        .of_kind(Kind::Data)
+        .at(point.label.clone())
+        .measured(ours)
+        .ranked(if is_same { Some(true) } else { order })
+        .remarked(remark)
+        .not_run(swept.refusal(series).filter(|_| ours.is_none()))
     }
 
     /// Returns the regimes of the paper's value and the measured one, both on the measured scales: the flows
@@ -105,26 +100,14 @@ impl ReferenceTable<'_> {
         &self,
         swept: &SweepResults,
         point: &Point,
-        of: &ReferenceRow,
+        series: &str,
         value: f64,
     ) -> Option<(Regime, Regime)> {
         if !self.metric.has_regimes() {
             return None;
         }
-        let (floor, timeout) = swept.scales(of.series, point)?;
-        let ours = swept.regime(of.series, point, self.metric)?;
+        let (floor, timeout) = swept.scales(series, point)?;
+        let ours = swept.regime(series, point, self.metric)?;
         Some((Regime::of(value, floor, timeout), ours))
-    }
-
-    fn remark(&self, swept: &SweepResults, point: &Point, of: &ReferenceRow, value: f64) -> String {
-        let Some((paper, ours)) = self.regimes(swept, point, of, value) else {
-            return String::new();
-        };
-        let late = swept.value(of.series, point, Metric::Late);
-        let late = late.map_or_else(String::new, |late| {
-            let share = bufgym_eval::format::significant(late.median);
-            format!("; {share} % of our in-cast flows take longer than the minimum RTO")
-        });
-        format!("Regime: paper {paper}, ours {ours}{late}.")
     }
 }

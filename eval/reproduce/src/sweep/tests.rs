@@ -53,21 +53,15 @@ fn grid(sweep: &Sweep, tails: [[[f64; 2]; 2]; 2]) -> Grid {
     Grid::made_up(results.collect::<Vec<_>>())
 }
 
-const TABLED: ReferenceTable = ReferenceTable {
-    panel: ("1", "a"),
-    metric: Metric::IncastP99,
-    statement: "a table",
-    rows: &[
-        ReferenceRow {
-            series: "DT",
-            values: &[11.0, 105.0],
-        },
-        ReferenceRow {
-            series: "ABM",
-            values: &[9.6, 10.4],
-        },
-    ],
-};
+fn tabled() -> ReferenceTable<'static> {
+    const VALUES: [&[f64]; 2] = [&[11.0, 105.0], &[9.6, 10.4]];
+    ReferenceTable {
+        panel: ("1", "a"),
+        metric: Metric::IncastP99,
+        statement: "a table",
+        rows: vec![("DT", VALUES[0]), ("ABM", VALUES[1])],
+    }
+}
 
 #[test]
 fn the_median_is_between_the_ends_of_the_range() {
@@ -80,9 +74,9 @@ fn the_median_is_between_the_ends_of_the_range() {
 #[test]
 fn settings_of_the_figure_come_before_those_of_the_point_and_the_series() {
     let mut sweep = sweep();
-    sweep.series.push(Series::made("own", |point| {
-        (vec!["mss=1000".to_owned()], format!("dt:alpha={}", point.x))
-    }));
+    sweep.points[1].columns = vec![("mss".to_owned(), "1000".to_owned())];
+    let own = Series::with("own", "dt:alpha={}", &["mss={mss}"]);
+    sweep.series.push(own);
     let cell = sweep.cell(&sweep.series[2], &sweep.points[1]);
     assert_eq!(cell.settings, ["query_share=0.3", "load=0.4", "mss=1000"]);
     assert_eq!(cell.policy, "dt:alpha=40");
@@ -96,7 +90,7 @@ fn values_of_a_table_agree_by_value_and_by_regime() {
     let tails = [[[11.5, 11.7], [60.0, 130.0]], [[14.0, 14.4], [95.0, 99.0]]];
     let grid = grid(&sweep, tails);
     let swept = sweep.measured(&grid);
-    let claims = TABLED.claims(&swept);
+    let claims = tabled().claims(&swept);
     let shown: Vec<(&str, &str, Grade)> = claims
         .iter()
         .map(|claim| (claim.series.as_str(), claim.x.as_str(), claim.grade()))
@@ -171,7 +165,7 @@ fn what_was_not_run_is_said_with_the_reason_and_has_no_rows() {
     let lines = swept.left_out();
     assert_eq!(lines.len(), 1);
     assert!(lines[0].starts_with("ABM not run: ") && lines[0].contains("no_such_setting"));
-    let claims = TABLED.claims(&swept);
+    let claims = tabled().claims(&swept);
     let verdict = claims[1].verdict().to_string();
     assert!(
         verdict.starts_with("not comparable: not run: "),

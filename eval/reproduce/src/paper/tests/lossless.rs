@@ -27,7 +27,7 @@ fn made(plan: &FigurePlan, of: impl Fn(&str, usize) -> Measured) -> Grid {
 }
 
 fn claims(plan: &FigurePlan, grid: &Grid) -> Vec<Claim> {
-    (plan.claims)(&plan.sweep.measured(grid))
+    plan.claims(&plan.sweep.measured(grid))
 }
 
 fn result(pauses: u64, incast: f64) -> Measured {
@@ -68,7 +68,8 @@ fn every_figure_has_its_panels_and_policies() {
         ("12", "abcde", 4),
     ] {
         let plan = figure(number);
-        let ids: Vec<&str> = plan.panels.iter().map(|panel| panel.id).collect();
+        let shown = plan.figure.panels.iter();
+        let ids: Vec<&str> = shown.map(|panel| panel.id.as_str()).collect();
         let expected: Vec<String> = panels.chars().map(|p| format!("{number}{p}")).collect();
         assert_eq!(ids, expected);
         assert_eq!(plan.sweep.points.len(), points);
@@ -79,7 +80,7 @@ fn every_figure_has_its_panels_and_policies() {
         };
         assert_eq!(policies.collect::<Vec<_>>(), expected);
     }
-    assert_eq!(figure("9").panels[2].metric, Metric::LongMean);
+    assert_eq!(figure("9").figure.panels[2].metric, Metric::LongMean);
     for text in ["7e", "10E", "5b", "12"] {
         assert!(named("reverie").figure(text).is_ok(), "{text}");
     }
