@@ -108,24 +108,6 @@ fn a_paper_is_made_at_a_tiny_scale_the_same_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_stopped_paper_goes_on_from_its_parts() {
-    let folder = tempfile::tempdir().unwrap();
-    let parts = ResultCache::new(folder.path().join("parts"));
-    let config = tiny(&["10"]);
-    let first = named("credence")
-        .make(&config, Some(&parts), &Work::new(&|_| {}))
-        .unwrap();
-    let files = || std::fs::read_dir(parts.folder()).unwrap().count();
-    let kept = files();
-    assert!(kept > 8);
-    let again = named("credence")
-        .make(&config, Some(&parts), &Work::new(&|_| {}))
-        .unwrap();
-    assert_eq!(files(), kept);
-    assert_eq!(first.verdicts(), again.verdicts());
-}
-
-#[test]
 fn what_differs_is_run_again_at_the_scale_of_the_paper() {
     let quick = tiny(&["9"]);
     let paper = FabricConfig {

@@ -29,37 +29,27 @@ impl SweepResults<'_> {
         };
         let x = left - margin..right + margin;
         let title = metric.name();
-        let description = format!("Median over the seeds of the {title}.");
-        let x_label = self.sweep.x_label.to_owned();
-        let x_tick = format::tick;
-        let drawn = if metric.is_logarithmic() && least > 0.0 {
-            Plot {
-                name,
-                title,
-                description,
-                curves: &curves,
-                x,
-                x_label,
-                x_tick,
-                y: logarithmic(0.8 * least, 1.25 * most),
-                y_label: metric.name(),
-                level: None,
-            }
-            .draw()
-        } else {
-            Plot {
-                name,
-                title,
-                description,
-                curves: &curves,
-                x,
-                x_label,
-                x_tick,
-                y: 0.0..(1.08 * most).max(1.0),
-                y_label: metric.name(),
-                level: None,
-            }
-            .draw()
+        // The types of a linear and of a logarithmic range differ.
+        macro_rules! drawn {
+            ($y:expr) => {
+                Plot {
+                    name,
+                    title,
+                    description: format!("Median over the seeds of the {title}."),
+                    curves: &curves,
+                    x,
+                    x_label: self.sweep.x_label.to_owned(),
+                    x_tick: format::tick,
+                    y: $y,
+                    y_label: title,
+                    level: None,
+                }
+                .draw()
+            };
+        }
+        let drawn = match metric.is_logarithmic() && least > 0.0 {
+            true => drawn!(logarithmic(0.8 * least, 1.25 * most)),
+            false => drawn!(0.0..(1.08 * most).max(1.0)),
         };
         drawn.map(Some)
     }
