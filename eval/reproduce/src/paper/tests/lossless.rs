@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::grid::{Lossless, Measured, Slowdowns};
-use crate::sweep::{Metric, SweepResults};
+use crate::sweep::Metric;
 
 const REVERIE: &str = "Reverie";
 const DT: &str = "SONiC with DT";
@@ -214,24 +214,21 @@ fn the_filter_helps_up_to_a_point() {
     );
 }
 
-/// Every seed of a panel has a row, and pauses have their own column in the table of the figure.
+/// Pauses have their own column in the table of the figure, and queries have one if a panel shows them.
 #[test]
-fn results_are_written_by_seed_and_as_medians() {
+fn some_metrics_are_only_in_the_tables_of_some_figures() {
     let plan = figure("10");
     let grid = made(&plan, |_, place| result(place as u64, 2.0));
-    let swept = SweepResults::clone(&plan.sweep.measured(&grid));
-    let table = swept.by_seed("10a", Metric::Pauses);
-    assert_eq!(table.name, "fig10a");
-    assert_eq!(
-        table.columns,
-        ["figure", "panel", "x", "policy", "seed", "value"]
-    );
-    assert_eq!(table.rows[4], ["10", "a", "0.999999", REVERIE, "0", "4"]);
-    let table = swept.table(Metric::IncastP99, &[]);
-    assert!(table.columns.contains(&"pauses") && table.rows.len() == 5);
+    let swept = plan.sweep.measured(&grid);
+    let seeds = swept.by_seed("10a", Metric::Pauses);
+    assert_eq!(seeds.rows[4], ["10", "a", "0.999999", REVERIE, "0", "4"]);
+    for (shown, has_queries) in [(&[][..], false), (&[Metric::QueryMean], true)] {
+        let table = swept.table(Metric::IncastP99, shown);
+        assert!(table.columns.contains(&"pauses") && table.rows.len() == 5);
+        let queries = table.columns.contains(&"query_mean_slowdown");
+        assert_eq!(queries, has_queries);
+    }
     assert_eq!(swept.lossless_drops(), Some(0));
-    let drawing = swept.drawing("fig10a", Metric::Pauses).unwrap();
-    assert!(drawing.is_some());
 }
 
 /// Every option changes the scenario of some figure, and all scenarios are valid.
