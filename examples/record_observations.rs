@@ -9,7 +9,8 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use bufgym::eval::{Entrant, observations};
+use bufgym::eval::Entrant;
+use bufgym::eval::entrant::observations;
 use bufgym::models::checkpoint::load_actor;
 use bufgym::sim::scenario::Scenario;
 

@@ -18,10 +18,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::entrant::Entrant;
-use crate::evaluate::{Compared, EvalError, NumberedTrace, is_unfit};
 use crate::forests::Forests;
 use crate::metric::IsolatedPorts;
 use crate::portable::{NotPortable, PortableEntrant};
+use crate::traces::{EvalError, NumberedTrace, is_unfit};
 
 /// A policy on a trace: indices into the lists of the batch, and the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,14 +111,12 @@ type Runner = fn(&Batch) -> Result<Vec<Vec<u8>>, BatchError>;
 #[derive(Clone, Debug)]
 pub struct Measurements(BTreeMap<&'static str, Runner>);
 
-impl Default for Measurements {
-    /// Returns the quantities of this crate: the metrics of an evaluation.
-    fn default() -> Measurements {
-        Measurements(BTreeMap::new()).with::<Compared>()
-    }
-}
-
 impl Measurements {
+    /// Returns a single quantity.
+    pub fn of<T: Quantity>() -> Measurements {
+        Measurements(BTreeMap::new()).with::<T>()
+    }
+
     /// Adds a quantity.
     ///
     /// # Panics
@@ -374,6 +372,17 @@ fn failure(policy: &str, trace: &NumberedTrace) -> impl FnOnce(SimError) -> Batc
         match unfit {
             true => BatchError::Unfit(problem),
             false => BatchError::Failed(problem),
+        }
+    }
+}
+
+impl From<BatchError> for EvalError {
+    fn from(error: BatchError) -> Self {
+        match error {
+            BatchError::Unfit(problem) => EvalError::Unfit(problem),
+            BatchError::Failed(problem) | BatchError::Senseless(problem) => {
+                EvalError::Remote(problem)
+            }
         }
     }
 }

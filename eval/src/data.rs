@@ -1,14 +1,13 @@
 //! The data of an evaluation, which is the content of `report.json`.
 
+use bufgym_sim::traffic::Trace;
 use serde::{Deserialize, Serialize};
 
-pub use crate::arrivals::{Arrivals, ByArrivals};
 use crate::metric::{
-    AllFlows, ClassSlowdowns, FlowClasses, LosslessMetrics, LosslessRatios, ObjectiveMetrics,
-    ObjectiveRatios, PairedObjectives, SlowdownRatios, SlowdownTails, Slowdowns,
+    AllFlows, ClassSlowdowns, FlowClasses, LosslessMetrics, LosslessRatios, Metric,
+    ObjectiveMetrics, ObjectiveRatios, PairedObjectives, SlowdownRatios, SlowdownTails, Slowdowns,
 };
 pub use crate::scenario_facts::ScenarioFacts;
-pub use crate::seeds::{SeedGroup, Training};
 use crate::stats::{Estimate, Tally};
 
 /// Name of the file format in `report.json`.
@@ -32,6 +31,42 @@ pub enum Role {
     Baseline,
     /// The unlimited buffer, which no switch could have.
     Reference,
+}
+
+/// The training objective of a learned policy, and the seed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Training {
+    /// Everything except the seed, in words.
+    pub task: String,
+    /// The seed.
+    pub seed: u64,
+    /// The objective whose metric decides; see [`Metric::objective`].
+    #[serde(default = "fct")]
+    pub objective: String,
+}
+
+fn fct() -> String {
+    Metric::MeanFct.objective().to_owned()
+}
+
+impl Training {
+    /// Builds a training; `objective` has the form of a manifest, with or without weights.
+    pub fn new(task: String, seed: u64, objective: &str) -> Training {
+        let metric = objective.parse().map(|objective| Metric::of(&objective));
+        let objective = metric.unwrap_or(Metric::MeanFct).objective().to_owned();
+        Training {
+            task,
+            seed,
+            objective,
+        }
+    }
+
+    /// Returns the metric of the objective.
+    pub fn metric(&self) -> Metric {
+        let mut all = Metric::ALL.into_iter();
+        all.find(|metric| metric.objective() == self.objective)
+            .unwrap_or(Metric::MeanFct)
+    }
 }
 
 /// A policy as it appears in tables and figures.
@@ -59,6 +94,52 @@ impl Entry {
             label => label,
         }
     }
+}
+
+/// Arrival pattern of the flows of a trace (`arrivals` of a scenario). With `mixed`, a trace is one or the
+/// other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arrivals {
+    /// Every flow starts independently.
+    #[default]
+    Spread,
+    /// Flows start together in groups.
+    Synchronised,
+}
+
+impl Arrivals {
+    /// Both patterns, in the order of tables.
+    pub const ALL: [Arrivals; 2] = [Arrivals::Spread, Arrivals::Synchronised];
+
+    /// Returns the pattern of a trace: in synchronised traces, flows have group numbers.
+    pub fn of(trace: &Trace) -> Arrivals {
+        match trace.flows.iter().any(|flow| flow.query >= 0) {
+            true => Arrivals::Synchronised,
+            false => Arrivals::Spread,
+        }
+    }
+
+    /// Returns the word for tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arrivals::Spread => "spread",
+            Arrivals::Synchronised => "synchronised",
+        }
+    }
+}
+
+/// The mean FCT of one policy on the traces of one kind of arrivals.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ByArrivals {
+    /// The kind.
+    pub arrivals: Arrivals,
+    /// Traces of that kind that every policy finished.
+    pub traces: u64,
+    /// Mean over them of the mean FCT, ms.
+    pub mean_fct_ms: Option<f64>,
+    /// Mean over them of mean FCT / mean FCT of DT (α = 1).
+    pub ratio_to_dt: Option<Estimate>,
 }
 
 /// The numbers of one policy on one trace. A metric is `None` if the trace has no flow of its class. All
@@ -234,6 +315,49 @@ pub struct Versus {
     pub objectives: PairedObjectives,
 }
 
+/// The policies of one task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeedGroup {
+    /// See [`Training::task`].
+    pub task: String,
+    /// The policies, in the order of their seeds.
+    pub policies: Vec<String>,
+    /// Seeds of the policies.
+    pub seeds: Vec<u64>,
+    /// Mean over traces of mean FCT / mean FCT of DT (α = 1), for each policy.
+    pub ratios_to_dt: Vec<f64>,
+    /// Mean over seeds and traces of mean FCT / mean FCT of DT (α = 1). The interval is over traces, of the
+    /// mean over seeds.
+    pub ratio_to_dt: Estimate,
+    /// Mean over seeds and traces of p99 FCT / p99 FCT of DT (α = 1), with an interval over traces.
+    pub p99_ratio_to_dt: Option<Estimate>,
+    /// Standard deviation over seeds of `ratios_to_dt` (n - 1).
+    pub deviation: f64,
+    /// Mean over seeds and traces of mean FCT, ms.
+    pub mean_fct_ms: Option<f64>,
+    /// Timeouts per flow, all traces and seeds together.
+    pub timeouts_per_flow: f64,
+    /// Part of mean FCT that flows wait for timeouts, all traces and seeds together.
+    pub timeout_share: Option<f64>,
+    /// The mean over seeds compared with every rule, trace by trace: mean FCT over the rule's.
+    pub versus: Vec<Versus>,
+}
+
+impl SeedGroup {
+    /// Returns the best seed's ratio.
+    pub fn best(&self) -> f64 {
+        self.ratios_to_dt
+            .iter()
+            .copied()
+            .fold(f64::INFINITY, f64::min)
+    }
+
+    /// Returns the worst seed's ratio.
+    pub fn worst(&self) -> f64 {
+        self.ratios_to_dt.iter().copied().fold(0.0, f64::max)
+    }
+}
+
 /// Queue length against threshold on one trace, binned in time (Fig. 10 of the NDT paper).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
@@ -360,5 +484,25 @@ impl Evaluation {
         self.policies
             .iter()
             .filter(|summary| summary.entry.role == Role::Learned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bufgym_sim::scenario::Scenario;
+    use bufgym_sim::traffic::generate;
+
+    use super::*;
+
+    #[test]
+    fn generated_traces_are_told_apart() {
+        for arrivals in Arrivals::ALL {
+            let mut scenario = Scenario::default();
+            let setting = format!("arrivals={}", arrivals.name());
+            scenario.set(&setting).unwrap();
+            for seed in 1..20 {
+                assert_eq!(Arrivals::of(&generate(&scenario, seed)), arrivals);
+            }
+        }
     }
 }

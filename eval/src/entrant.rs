@@ -2,6 +2,7 @@
 
 mod error;
 mod external;
+pub mod observations;
 mod own;
 mod portable;
 
@@ -31,7 +32,7 @@ pub use error::{ControlRecordError, EntrantError};
 pub use external::ExternalNetwork;
 
 use crate::data::{BASELINE, Entry, Role, Training, UNLIMITED};
-use crate::{format, observations};
+use crate::format;
 
 /// Name of a network in policy strings.
 const LEARNED: &str = "ndt";

@@ -6,6 +6,7 @@
 
 mod cost;
 mod dependence;
+mod drawing;
 mod drops;
 mod page;
 pub mod pauses;
@@ -31,10 +32,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::{BASELINE, Entry, ScenarioFacts, Timeline, Timing};
 use crate::entrant::Entrant;
-use crate::evaluate::{EvalError, NumberedTrace, OnProgress, Progress, split_traces};
-use crate::figures;
+use crate::evaluate::{OnProgress, Progress};
 use crate::output::{self, OutputError};
 use crate::timeline;
+use crate::traces::{EvalError, NumberedTrace, split_traces};
 
 /// Name of the file format in `explain.json`.
 pub const FORMAT: &str = "bufgym-explanation";
@@ -332,20 +333,9 @@ fn incast_timeline(
 /// # Errors
 /// Fails if a file cannot be written, or if a figure cannot be drawn.
 pub fn write_into(explanation: &Explanation, folder: &Path) -> Result<(), OutputError> {
-    let figures = figures::of_explanation(explanation)?;
-    let json = output::pretty_json("explain.json", explanation)?;
-    let mut files = vec![
-        (
-            "explain.html".to_owned(),
-            page::render(explanation, &figures).into_bytes(),
-        ),
-        ("explain.json".to_owned(), json),
-    ];
-    let drawings = figures
-        .iter()
-        .map(|f| (format!("{}.svg", f.name), f.standalone().into_bytes()));
-    files.extend(drawings);
-    output::fill(folder, &files)
+    let figures = drawing::figures(explanation)?;
+    let page = page::render(explanation, &figures);
+    output::fill_explanation(folder, page, explanation, &figures)
 }
 
 /// Returns the findings in words, the most important first.

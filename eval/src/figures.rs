@@ -1,5 +1,5 @@
-//! Figures as SVG: an overview and those of §VI of the NDT paper for an [`Evaluation`], those of an explanation, and
-//! learning curves.
+//! Figures as SVG: an overview and those of §VI of the NDT paper for an [`Evaluation`], and learning
+//! curves.
 //!
 //! A figure suits light and dark pages and print: it has no background, its text and axes are in
 //! `currentColor`, and the colours of its curves have a contrast of 3 : 1 on white and on near-black.
@@ -8,18 +8,13 @@ pub mod axis;
 pub mod bars;
 mod dots;
 mod evaluation;
-mod explain;
 mod learning;
-mod panels;
-mod pauses;
+pub(crate) mod panels;
 pub mod plot;
 pub mod style;
 pub mod timeline;
 
-pub use explain::figures as of_explanation;
-pub(crate) use explain::share_of;
 pub use learning::{LearningCurve, learning};
-pub use pauses::figures as of_pauses;
 
 use bufgym_util::input::lines;
 
@@ -95,7 +90,7 @@ fn escape(text: &str) -> String {
 }
 
 /// Draws a figure with `paint`.
-fn draw(
+pub(crate) fn draw(
     name: &str,
     (width, height): (u32, u32),
     title: &str,

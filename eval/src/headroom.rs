@@ -37,8 +37,8 @@ use bufgym_util::rng::Split;
 use rayon::prelude::*;
 
 use crate::data::ScenarioFacts;
-use crate::evaluate::{EvalError, NumberedTrace, split_traces};
 use crate::stats::{self, Estimate, RESAMPLES};
+use crate::traces::{EvalError, NumberedTrace, split_traces};
 use ideal::Sharing;
 use search::{LEVELS, Search};
 

@@ -6,7 +6,7 @@
 //! [`findings`](mod@findings) states them in sentences, [`table`] and [`figures`] show them, and
 //! [`output`] writes the files. [`explain`](mod@explain) studies a single learned policy, [`headroom`]
 //! estimates the possible gain in a scenario, [`tune`](mod@tune) stores the tuned parameters of rules, and
-//! [`observations`] collects the observations of a learned policy. [`batch`] describes simulations for other
+//! [`entrant::observations`] collects the observations of a learned policy. [`batch`] describes simulations for other
 //! machines. [`testbed`] compares runs of a testbed with the simulator's.
 
 #![cfg_attr(
@@ -20,7 +20,6 @@
 )]
 
 pub mod agreement;
-mod arrivals;
 pub mod batch;
 pub mod data;
 pub mod entrant;
@@ -34,7 +33,6 @@ pub mod headroom;
 pub mod html;
 pub mod label;
 pub mod metric;
-pub mod observations;
 pub mod output;
 pub mod portable;
 pub mod result_cache;
@@ -48,6 +46,7 @@ mod synthetic;
 pub mod table;
 pub mod testbed;
 mod timeline;
+mod traces;
 pub mod tune;
 
 pub use data::{Evaluation, PolicySummary, TraceResult};

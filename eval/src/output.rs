@@ -7,7 +7,7 @@ use bufgym_util::files::{Staging, entries, write_new};
 use serde_json::Value;
 
 use crate::data::Evaluation;
-use crate::figures::{self, FigureError};
+use crate::figures::{self, Figure, FigureError};
 use crate::html;
 
 /// An error that prevents the report. No file is left behind.
@@ -107,12 +107,35 @@ fn contents(evaluation: &Evaluation) -> Result<Vec<(String, Vec<u8>)>, OutputErr
         ("report.json".to_string(), json(evaluation)?),
         ("per_trace.csv".to_string(), csv(evaluation)?),
     ];
-    files.extend(
-        figures
-            .iter()
-            .map(|f| (format!("{}.svg", f.name), f.standalone().into_bytes())),
-    );
+    files.extend(drawings(&figures));
     Ok(files)
+}
+
+/// Returns name and content of the files of figures.
+fn drawings(figures: &[Figure]) -> impl Iterator<Item = (String, Vec<u8>)> {
+    let drawing = |f: &Figure| (format!("{}.svg", f.name), f.standalone().into_bytes());
+    figures.iter().map(drawing)
+}
+
+/// Writes `explain.html`, `explain.json` and figures into an empty folder.
+///
+/// # Errors
+/// Fails if a file cannot be written.
+pub(crate) fn fill_explanation(
+    folder: &Path,
+    page: String,
+    numbers: &impl serde::Serialize,
+    figures: &[Figure],
+) -> Result<(), OutputError> {
+    let mut files = vec![
+        ("explain.html".to_owned(), page.into_bytes()),
+        (
+            "explain.json".to_owned(),
+            pretty_json("explain.json", numbers)?,
+        ),
+    ];
+    files.extend(drawings(figures));
+    fill(folder, &files)
 }
 
 /// Writes files into an empty folder, each under its name.

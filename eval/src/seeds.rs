@@ -3,90 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
-use crate::data::{Entry, TraceResult, Versus};
-use crate::metric::{Metric, ObjectiveMetrics, PairedObjectives};
-use crate::stats::{self, Estimate, Tally};
-
-/// The training objective of a learned policy, and the seed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Training {
-    /// Everything except the seed, in words.
-    pub task: String,
-    /// The seed.
-    pub seed: u64,
-    /// The objective whose metric decides; see [`Metric::objective`].
-    #[serde(default = "fct")]
-    pub objective: String,
-}
-
-fn fct() -> String {
-    Metric::MeanFct.objective().to_owned()
-}
-
-impl Training {
-    /// Builds a training; `objective` has the form of a manifest, with or without weights.
-    pub fn new(task: String, seed: u64, objective: &str) -> Training {
-        let metric = objective.parse().map(|objective| Metric::of(&objective));
-        let objective = metric.unwrap_or(Metric::MeanFct).objective().to_owned();
-        Training {
-            task,
-            seed,
-            objective,
-        }
-    }
-
-    /// Returns the metric of the objective.
-    pub fn metric(&self) -> Metric {
-        let mut all = Metric::ALL.into_iter();
-        all.find(|metric| metric.objective() == self.objective)
-            .unwrap_or(Metric::MeanFct)
-    }
-}
-
-/// The policies of one task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SeedGroup {
-    /// See [`Training::task`].
-    pub task: String,
-    /// The policies, in the order of their seeds.
-    pub policies: Vec<String>,
-    /// Seeds of the policies.
-    pub seeds: Vec<u64>,
-    /// Mean over traces of mean FCT / mean FCT of DT (α = 1), for each policy.
-    pub ratios_to_dt: Vec<f64>,
-    /// Mean over seeds and traces of mean FCT / mean FCT of DT (α = 1). The interval is over traces, of the
-    /// mean over seeds.
-    pub ratio_to_dt: Estimate,
-    /// Mean over seeds and traces of p99 FCT / p99 FCT of DT (α = 1), with an interval over traces.
-    pub p99_ratio_to_dt: Option<Estimate>,
-    /// Standard deviation over seeds of `ratios_to_dt` (n - 1).
-    pub deviation: f64,
-    /// Mean over seeds and traces of mean FCT, ms.
-    pub mean_fct_ms: Option<f64>,
-    /// Timeouts per flow, all traces and seeds together.
-    pub timeouts_per_flow: f64,
-    /// Part of mean FCT that flows wait for timeouts, all traces and seeds together.
-    pub timeout_share: Option<f64>,
-    /// The mean over seeds compared with every rule, trace by trace: mean FCT over the rule's.
-    pub versus: Vec<Versus>,
-}
-
-impl SeedGroup {
-    /// Returns the best seed's ratio.
-    pub fn best(&self) -> f64 {
-        self.ratios_to_dt
-            .iter()
-            .copied()
-            .fold(f64::INFINITY, f64::min)
-    }
-
-    /// Returns the worst seed's ratio.
-    pub fn worst(&self) -> f64 {
-        self.ratios_to_dt.iter().copied().fold(0.0, f64::max)
-    }
-}
+use crate::data::{Entry, SeedGroup, TraceResult, Versus};
+use crate::metric::{ObjectiveMetrics, PairedObjectives};
+use crate::stats::{self, Tally};
 
 /// The results of one policy on the traces that every policy finished, in the order of traces.
 pub(crate) type Counted<'a> = &'a dyn Fn(&str) -> Vec<&'a TraceResult>;
@@ -218,6 +137,7 @@ pub(crate) fn timeout_share(results: &[&TraceResult]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Training;
     use crate::{summary, synthetic};
 
     fn trained(mut entries: Vec<Entry>) -> Vec<Entry> {

@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::arrivals::ByArrivals;
-use crate::data::{BASELINE, Entry, PolicySummary, Role, TraceResult, UNLIMITED, Versus};
+use crate::data::{
+    Arrivals, BASELINE, ByArrivals, Entry, PolicySummary, Role, SeedGroup, TraceResult, UNLIMITED,
+    Versus,
+};
 use crate::metric::{
     AllFlows, ClassSlowdowns, FlowClasses, LosslessMetrics, LosslessRatios, ObjectiveMetrics,
     ObjectiveRatios, PairedObjectives, SlowdownRatios, SlowdownTails, Slowdowns,
 };
-use crate::seeds::{self, SeedGroup};
+use crate::seeds;
 use crate::stats::{self, Estimate, Tally};
 
 /// Fills in the ratio of every result to the result of DT (α = 1) on the same trace. It stays `None` if
@@ -82,6 +84,29 @@ pub(crate) fn summarise(
     summaries
 }
 
+/// Returns the mean FCT of one policy for every kind of arrivals among its results; none if all are of one kind.
+fn by_arrivals(results: &[&TraceResult], resamples: usize, seed: u64) -> Vec<ByArrivals> {
+    let of_kind = |arrivals: Arrivals| {
+        let own: Vec<&TraceResult> = results
+            .iter()
+            .copied()
+            .filter(|result| result.arrivals == arrivals)
+            .collect();
+        let ratios: Vec<f64> = own.iter().filter_map(|r| r.ratio_to_dt).collect();
+        ByArrivals {
+            arrivals,
+            traces: own.len() as u64,
+            mean_fct_ms: stats::finite_mean(own.iter().filter_map(|r| r.all_flows.mean_fct_ms)),
+            ratio_to_dt: stats::bootstrap_mean(&ratios, resamples, seed),
+        }
+    };
+    let kinds = Arrivals::ALL.map(of_kind);
+    match kinds.iter().all(|kind| kind.traces > 0) {
+        true => kinds.into(),
+        false => Vec::new(),
+    }
+}
+
 /// Summarises the results `own` of one policy on all traces; `baseline` are DT's on the common traces, in the
 /// same order. Does not fill in the headroom.
 fn summarise_one(
@@ -124,7 +149,7 @@ fn summarise_one(
         timeouts: sum(|r| r.timeouts),
         timeouts_per_flow: (flows > 0).then(|| sum(|r| r.timeouts) as f64 / flows as f64),
         timeout_share: seeds::timeout_share(&counted),
-        by_arrivals: ByArrivals::split(&counted, resamples, seed),
+        by_arrivals: by_arrivals(&counted, resamples, seed),
         p99_occupancy: stats::finite_mean(counted.iter().filter_map(|r| r.p99_occupancy)),
         max_occupancy_bytes: counted
             .iter()
@@ -342,5 +367,26 @@ mod tests {
                 lost: 0
             }
         );
+    }
+
+    #[test]
+    fn each_kind_has_its_own_mean() {
+        let (_, mut results) =
+            synthetic::from_means(&[("dt", &[10.0, 20.0, 10.0]), ("cs", &[8.0, 30.0, 10.0])]);
+        for result in &mut results {
+            if result.trace == 1 {
+                result.arrivals = Arrivals::Synchronised;
+            }
+        }
+        fill_ratios(&mut results);
+        let cs: Vec<&TraceResult> = results.iter().filter(|r| r.policy == "cs").collect();
+        let [spread, synchronised] = &by_arrivals(&cs, 100, 1)[..] else {
+            panic!("two kinds")
+        };
+        assert_eq!((spread.traces, synchronised.traces), (2, 1));
+        assert_eq!(spread.ratio_to_dt.unwrap().centre, 0.9);
+        assert_eq!(synchronised.ratio_to_dt.unwrap().centre, 1.5);
+        assert_eq!(spread.mean_fct_ms, Some(9.0));
+        assert_eq!(by_arrivals(&cs[..1], 100, 1), []);
     }
 }

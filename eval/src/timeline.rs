@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::data::{BASELINE, Role, Timeline, TimelineSeries, TraceResult};
 use crate::entrant::Entrant;
-use crate::evaluate::{EvalError, NumberedTrace};
+use crate::traces::{EvalError, NumberedTrace};
 
 /// Number of bins of the excerpt.
 const BINS: usize = 60;

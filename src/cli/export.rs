@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use bufgym::eval::entrant::observations::{self, ObservationsError};
 use bufgym::eval::evaluate::is_unfit;
-use bufgym::eval::observations::{self, ObservationsError};
 use bufgym::eval::{Entrant, EvalError};
 use bufgym::export::{self, File, Format, Source, UnknownFormat, golden};
 use bufgym::models::checkpoint::{MANIFEST_FILE, Manifest};

@@ -8,17 +8,15 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the `Cargo.toml` of the workspace and of its members, which the first list of the file names.
-fn manifests() -> Vec<PathBuf> {
+/// Returns the folders of the crates, which the first list of the workspace's `Cargo.toml` names.
+pub fn members() -> Vec<PathBuf> {
     let text = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let members = text
         .lines()
         .find_map(|line| line.strip_prefix("members = "));
     let members = members.expect("the workspace has members");
     let folders = members.split('"').skip(1).step_by(2);
-    folders
-        .map(|folder| root().join(folder).join("Cargo.toml"))
-        .collect()
+    folders.map(|folder| root().join(folder)).collect()
 }
 
 /// Returns the names in all tables of dependencies of a `Cargo.toml`.
@@ -49,9 +47,9 @@ fn listed(page: &str) -> Vec<&str> {
 
 #[test]
 fn the_page_lists_every_direct_dependency_once() {
-    let texts: Vec<String> = manifests()
+    let texts: Vec<String> = members()
         .iter()
-        .map(|path| fs::read_to_string(path).unwrap())
+        .map(|folder| fs::read_to_string(folder.join("Cargo.toml")).unwrap())
         .collect();
     let expected: BTreeSet<&str> = texts.iter().flat_map(|text| named(text)).collect();
     assert!(expected.len() > 40, "{expected:?}");

@@ -35,6 +35,7 @@ mod simulation;
 mod slotted;
 #[cfg(unix)]
 mod sonic;
+mod structure;
 #[cfg(target_os = "linux")]
 mod testbed;
 mod training;

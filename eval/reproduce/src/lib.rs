@@ -61,7 +61,7 @@ pub fn papers() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// Returns what a program must know in order to run the simulations of all figures, and those of evaluations, for
 /// another machine.
 pub fn measurements() -> Measurements {
-    Measurements::default()
+    bufgym_eval::evaluate::measurements()
         .with::<runs::MeanFct>()
         .with::<grid::Measured>()
         .with::<ndt::IncastRun>()

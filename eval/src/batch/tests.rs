@@ -14,7 +14,7 @@ impl Quantity for MeanFct {
 }
 
 fn run(batch: &Batch) -> Result<Vec<Vec<u8>>, BatchError> {
-    batch.run(&Measurements::default().with::<MeanFct>())
+    batch.run(&Measurements::of::<MeanFct>())
 }
 
 fn scenario() -> Scenario {

@@ -3,8 +3,9 @@
 use bufgym_sim::switch::aqm::early::GAPS;
 use maud::{Markup, html};
 
+use super::drawing::share_of;
 use super::{Decided, Dependence, DependenceCurve, Explanation, Population, Steps};
-use crate::figures::{Figure, share_of};
+use crate::figures::Figure;
 use crate::findings::short_name;
 use crate::format;
 use crate::html::{self, figure_grid, tables};

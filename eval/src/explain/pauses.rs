@@ -1,6 +1,7 @@
 //! Explains pauses if some packets are lossless: how often switches pause their neighbours under each policy,
 //! which port pauses which neighbour when, and how long the ingress queues are meanwhile.
 
+mod drawing;
 mod excerpt;
 mod page;
 
@@ -19,11 +20,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::{Entry, ScenarioFacts, Timing};
 use crate::entrant::Entrant;
-use crate::evaluate::{EvalError, NumberedTrace, OnProgress, Progress, split_traces};
-use crate::figures;
+use crate::evaluate::{OnProgress, Progress};
 use crate::metric::{AllFlows, LosslessMetrics, SlowdownTails};
 use crate::output::{self, OutputError};
 use crate::stats;
+use crate::traces::{EvalError, NumberedTrace, split_traces};
 
 /// Name of the file format in `explain.json`.
 pub const FORMAT: &str = "bufgym-pauses";
@@ -203,20 +204,9 @@ fn trace_of_most_pauses(runs: &[Vec<Run>]) -> Option<usize> {
 /// # Errors
 /// Fails if a file cannot be written, or if a figure cannot be drawn.
 pub fn write_into(explained: &PausesExplained, folder: &Path) -> Result<(), OutputError> {
-    let figures = figures::of_pauses(explained)?;
-    let page = page::render(explained, &figures).into_bytes();
-    let mut files = vec![
-        ("explain.html".to_owned(), page),
-        (
-            "explain.json".to_owned(),
-            output::pretty_json("explain.json", explained)?,
-        ),
-    ];
-    let drawings = figures
-        .iter()
-        .map(|f| (format!("{}.svg", f.name), f.standalone().into_bytes()));
-    files.extend(drawings);
-    output::fill(folder, &files)
+    let figures = drawing::figures(explained)?;
+    let page = page::render(explained, &figures);
+    output::fill_explanation(folder, page, explained, &figures)
 }
 
 /// Returns the findings in words, a sentence for every policy.

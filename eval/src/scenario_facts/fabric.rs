@@ -2,7 +2,7 @@
 
 use bufgym_sim::scenario::{Scenario, Tier};
 
-use crate::data::ScenarioFacts;
+use super::ScenarioFacts;
 use crate::format;
 
 /// Returns the facts of a network.

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use bufgym::env::control::FEATURES;
-use bufgym::eval::{Entrant, observations};
+use bufgym::eval::Entrant;
+use bufgym::eval::entrant::observations;
 use bufgym::export::{OBSERVATION, Recording, Source};
 use bufgym::sim::scenario::Scenario;
 use serde_json::{Value, json};

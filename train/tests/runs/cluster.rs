@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bufgym_eval::batch::Measurements;
+use bufgym_eval::evaluate::measurements;
 use bufgym_train::remote::{Cluster, Host, HostId, InProcess, Message, Next, RemoteError};
 use bufgym_train::{Controls, Status, TrainConfig, TrainError, TrainSummary, resume, train};
 
@@ -31,7 +31,7 @@ fn with_hosts<T>(
     fate: impl Fn(&Message, Vec<u8>) -> Option<Vec<u8>> + Send + Sync + 'static,
     work: impl FnOnce(&Controls<'_>) -> T,
 ) -> T {
-    let hosts = InProcess::start(cluster, BUILD, threads, &Measurements::default(), fate).unwrap();
+    let hosts = InProcess::start(cluster, BUILD, threads, &measurements(), fate).unwrap();
     let result = work(&on(cluster, &AtomicBool::new(false)));
     cluster.finish();
     hosts.join();
@@ -204,11 +204,11 @@ fn without_hosts_the_training_ends_and_can_be_resumed() {
 #[test]
 fn a_host_of_another_build_may_not_join() {
     let cluster = Cluster::new(BUILD);
-    let other = Host::new("another build", 1, Measurements::default()).unwrap();
+    let other = Host::new("another build", 1, measurements()).unwrap();
     let refused = cluster.join(&other.hello("node 7").unwrap()).unwrap_err();
     assert!(matches!(&refused, RemoteError::Build { host, .. } if host == "node 7"));
     assert!(refused.to_string().contains("the same wheel"), "{refused}");
-    let own = Host::new(BUILD, 1, Measurements::default())
+    let own = Host::new(BUILD, 1, measurements())
         .unwrap()
         .hello("node 8")
         .unwrap();
@@ -222,7 +222,7 @@ fn a_host_of_another_build_may_not_join() {
 
 #[test]
 fn a_host_answers_a_request_that_it_cannot_read() {
-    let mut host = Host::new(BUILD, 1, Measurements::default()).unwrap();
+    let mut host = Host::new(BUILD, 1, measurements()).unwrap();
     let hello = host.hello("mine").unwrap();
     for request in [&b""[..], b"something else", &hello] {
         assert!(host.serve(request).is_ok());

@@ -11,4 +11,3 @@ mod behaviour;
 mod fidelity;
 mod policies;
 mod presets;
-mod structure;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PausesConfig;
 use crate::entrant::{Entrant, Recording};
-use crate::evaluate::{EvalError, NumberedTrace};
+use crate::traces::{EvalError, NumberedTrace};
 
 /// Length of the excerpt, in times that a port needs to drain a full buffer.
 const DRAINS: f64 = 4.0;

@@ -5,14 +5,14 @@ use bufgym_sim::switch::aqm::early::GAPS;
 use bufgym_util::convert::floor_usize;
 use plotters::prelude::*;
 
-use super::axis::Ticked;
-use super::plot::{self, Curve, Plot, distribution, extent_x, logarithmic};
-use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
-use super::{Figure, FigureError, draw, timeline};
-use crate::data::Entry;
-use crate::explain::{
+use super::{
     Decided, Dependence, DropOccupancy, Explanation, Factor, LevelCounts, Population, Steps,
 };
+use crate::data::Entry;
+use crate::figures::axis::Ticked;
+use crate::figures::plot::{self, Curve, Plot, distribution, extent_x, logarithmic};
+use crate::figures::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
+use crate::figures::{Figure, FigureError, draw, timeline};
 use crate::findings::short_name;
 use crate::format;
 
@@ -438,7 +438,7 @@ fn intervals(explanation: &Explanation) -> Result<Option<Figure>, FigureError> {
 }
 
 /// Formats a share as a percentage with three significant digits.
-pub(crate) fn share_of(share: Option<f64>) -> String {
+pub(super) fn share_of(share: Option<f64>) -> String {
     share.map_or_else(
         || format::NONE.to_owned(),
         |share| format!("{}\u{a0}%", format::significant(100.0 * share)),

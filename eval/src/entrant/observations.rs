@@ -7,8 +7,8 @@ use bufgym_sim::scenario::{RangeU32, Scenario};
 use bufgym_util::rng::Split;
 use rayon::prelude::*;
 
-use crate::entrant::{Entrant, run_options};
-use crate::evaluate::{EvalError, NumberedTrace, split_traces};
+use super::{Entrant, run_options};
+use crate::traces::{EvalError, NumberedTrace, split_traces};
 
 /// An error that prevents the collection of observations.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +70,8 @@ fn bounded(scenario: &Scenario) -> Scenario {
 ///
 /// ```
 /// use bufgym_sim::scenario::Scenario;
-/// use bufgym_eval::{Entrant, observations};
+/// use bufgym_eval::Entrant;
+/// use bufgym_eval::entrant::observations;
 /// use bufgym_models::LinearRule;
 /// # use bufgym_models::LinearFile;
 ///

@@ -3,10 +3,10 @@
 
 use plotters::prelude::*;
 
-use super::panels::{self, FOOT, RIGHT};
-use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, text};
-use super::{Figure, FigureError, draw};
-use crate::explain::pauses::{IngressSeries, PausedQueue, PausesExcerpt, PausesExplained};
+use super::{IngressSeries, PausedQueue, PausesExcerpt, PausesExplained};
+use crate::figures::panels::{self, FOOT, RIGHT};
+use crate::figures::style::{self, Canvas, Drawn, Key, Stroke, TYPE, text};
+use crate::figures::{Figure, FigureError, draw, timeline};
 use crate::findings::short_name;
 use crate::format;
 
@@ -265,7 +265,7 @@ fn draw_panel(
         chart.draw_series(line).map_err(text)?;
     }
     let thresholds = series.threshold_bytes.iter().map(|bytes| bytes / 1e3);
-    for run in super::timeline::visible_runs(thresholds, top_kb) {
+    for run in timeline::visible_runs(thresholds, top_kb) {
         let stroke = style::series(THRESHOLD);
         let line = steps.line(run.into_iter());
         let line = LineSeries::new(line, stroke.colour.stroke_width(stroke.width));
