@@ -36,6 +36,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use bufgym::eval::EvalError;
+use bufgym::reproduce::PapersError;
 use bufgym::train::remote::Cluster;
 use bufgym::train::tune::KeptError;
 use bufgym::train::{Backend, TrainError};
@@ -171,7 +172,7 @@ macro_rules! judged {
     )*};
 }
 
-judged!(EvalError, TrainError, KeptError);
+judged!(EvalError, KeptError, PapersError, TrainError);
 
 #[derive(Subcommand)]
 enum Command {

@@ -12,10 +12,8 @@ use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
 use super::output::Output;
 use super::policy;
-use super::progress::by_simulations;
+use super::progress::{by_simulations, progress_bar};
 use super::scenario::{ScenarioArgs, check_memory};
-
-pub use super::progress::progress_bar;
 
 pub mod suite;
 
@@ -124,9 +122,4 @@ fn entrants(
         .map(|text| policy::parse(text, scenario));
     let all: CliResult<_> = shipped.into_iter().map(Ok).chain(rules).collect();
     Ok((all?, note))
-}
-
-/// Does the same as the conversion.
-pub(super) fn classify(error: eval::EvalError) -> CliError {
-    error.into()
 }

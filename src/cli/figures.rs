@@ -6,23 +6,21 @@ mod testbed;
 
 use std::path::PathBuf;
 
+use bufgym::eval::Entrant;
 use bufgym::eval::batch::Executor;
-use bufgym::eval::evaluate::is_unfit;
-use bufgym::eval::{Entrant, Progress};
 use bufgym::models::ActorWeights;
 use bufgym::models::checkpoint::Manifest;
 use bufgym::reproduce::ndt::{self, NdtConfig, NdtFigure, Selection};
-use bufgym::reproduce::{self, Grade, Ours, Paper, PapersError, Report, Scale, Work, papers};
+use bufgym::reproduce::{self, Grade, Ours, Paper, Report, Scale, Work, papers};
 use bufgym::util::input::excerpt;
 use clap::Args;
-use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::Common;
 use super::error::{CliError, CliResult, ResultExt as _};
-use super::eval;
 use super::output::{Output, shown};
 use super::policy;
+use super::progress::{by_simulations, progress_bar};
 
 /// Returns the text below the options.
 fn after_help() -> String {
@@ -119,10 +117,10 @@ fn run_ndt(args: &FiguresArgs, common: &Common) -> CliResult {
     let (weights, manifest) = weights(args)?;
     let config = config(args, &weights, &manifest, common)?;
     let output = Output::folder(&args.out, args.force, &FILES)?;
-    let bar = eval::progress_bar(common);
-    let progress = on_progress(&bar);
+    let bar = progress_bar(common);
+    let progress = by_simulations(&bar);
     let work = Work::new(&progress).on(machines(common));
-    let report = ndt::run(&config, work).map_err(classify)?;
+    let report = ndt::run(&config, work)?;
     bar.finish_and_clear();
     write(report, &output, common)
 }
@@ -131,14 +129,6 @@ fn run_ndt(args: &FiguresArgs, common: &Common) -> CliResult {
 fn machines(common: &Common) -> Option<&dyn Executor> {
     let cluster = common.cluster.as_ref();
     cluster.map(|cluster| cluster as &dyn Executor)
-}
-
-/// Shows the progress of the simulations on a bar.
-fn on_progress(bar: &ProgressBar) -> impl Fn(Progress<'_>) + Sync + '_ {
-    |progress| {
-        bar.set_length(progress.total as u64);
-        bar.inc(1);
-    }
 }
 
 #[cfg(target_os = "linux")]
@@ -225,22 +215,6 @@ fn config(
 /// Returns the number of weights.
 fn parameters(weights: &ActorWeights) -> usize {
     weights.tensors().iter().map(Vec::len).sum()
-}
-
-fn classify(error: PapersError) -> CliError {
-    match error {
-        PapersError::Eval(error) => eval::classify(error),
-        // Presets are valid, so one of the user's settings is wrong.
-        PapersError::Scenario(_) => CliError::input(error),
-        PapersError::Run { ref source, .. } if is_unfit(source) => CliError::input(error),
-        error => CliError::failure(error),
-    }
-}
-
-impl From<PapersError> for CliError {
-    fn from(error: PapersError) -> CliError {
-        classify(error)
-    }
 }
 
 /// Returns the verdicts as text, one line per claim.

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bufgym_eval::batch::{self, Batch, BatchError, Executor, Quantity, Running};
 use bufgym_eval::entrant::{Entrant, EntrantError};
-use bufgym_eval::evaluate::{EvalError, NumberedTrace, OnProgress, Progress, split_traces};
+use bufgym_eval::evaluate::{
+    EvalError, NumberedTrace, OnProgress, Progress, is_unfit, split_traces,
+};
 use bufgym_eval::figures::FigureError;
 use bufgym_eval::stats;
 use bufgym_sim::network::{Outcome, SimError};
@@ -59,6 +61,20 @@ pub enum PapersError {
     /// The learned policy is not a network.
     #[error("policy {0} is not a network: the figures need its parameters and its inference")]
     NotANetwork(String),
+}
+
+impl PapersError {
+    /// Returns true if the request is invalid: a setting, a policy that does not fit, or a time so short that it
+    /// contains no traffic.
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            PapersError::Eval(error) => error.is_bad_input(),
+            // Presets are valid, so one of the given settings is wrong.
+            PapersError::Scenario(_) => true,
+            PapersError::Run { source, .. } => is_unfit(source),
+            _ => false,
+        }
+    }
 }
 
 impl From<BatchError> for PapersError {

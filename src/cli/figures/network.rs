@@ -8,12 +8,12 @@ use bufgym::reproduce::{Paper, Scale, Work};
 use bufgym::sim::scenario::Scenario;
 use bufgym::sim::switch::policy::ForestModel;
 
-use super::{FILES, FiguresArgs, classify, machines, on_progress, refuse_given, write};
+use super::{FILES, FiguresArgs, machines, refuse_given, write};
 use crate::cli::Common;
 use crate::cli::error::{CliResult, ResultExt as _};
-use crate::cli::eval;
 use crate::cli::output::{Output, discard};
 use crate::cli::policy;
+use crate::cli::progress::{by_simulations, progress_bar};
 
 /// Runs the command for a paper.
 pub fn run(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult {
@@ -32,10 +32,10 @@ pub fn run(paper: &Paper, args: &FiguresArgs, common: &Common) -> CliResult {
     let config = config(paper, args, common)?;
     let output = Output::folder(&args.out, args.force, &FILES)?;
     let parts = output.parts()?;
-    let bar = eval::progress_bar(common);
-    let progress = on_progress(&bar);
+    let bar = progress_bar(common);
+    let progress = by_simulations(&bar);
     let work = Work::new(&progress).on(machines(common));
-    let report = paper.make(&config, Some(&parts), &work).map_err(classify)?;
+    let report = paper.make(&config, Some(&parts), &work)?;
     bar.finish_and_clear();
     write(report, &output, common)?;
     discard(&parts)

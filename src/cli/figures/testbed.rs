@@ -8,13 +8,13 @@ use bufgym::testbed::Run;
 use indicatif::ProgressStyle;
 use serde_json::json;
 
-use super::{FILES, FiguresArgs, classify, config, refuse_given, weights, write_with};
+use super::{FILES, FiguresArgs, config, refuse_given, weights, write_with};
 use crate::cli::Common;
 use crate::cli::error::{CliError, CliResult};
-use crate::cli::eval;
 use crate::cli::interrupt::stop_at_signal;
 use crate::cli::output::{Output, discard};
 use crate::cli::policy;
+use crate::cli::progress::{by_simulations, progress_bar};
 use crate::cli::testbed::{self, Playing};
 
 /// The panels that can be measured.
@@ -39,7 +39,7 @@ pub fn run(args: &FiguresArgs, common: &Common) -> CliResult {
         minutes(plan.expected()),
         parts.folder().display()
     ));
-    let bar = eval::progress_bar(common);
+    let bar = progress_bar(common);
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left") {
         bar.set_style(style);
     }
@@ -58,11 +58,7 @@ pub fn run(args: &FiguresArgs, common: &Common) -> CliResult {
         let (run, void_runs) = run.play_until_valid(&stop, common)?;
         Ok(played(&run, void_runs))
     };
-    let progress = |progress: bufgym::eval::Progress<'_>| {
-        bar.set_length(progress.total as u64);
-        bar.inc(1);
-    };
-    let made = plan.make::<CliError>(&parts, play, &progress)?;
+    let made = plan.make::<CliError>(&parts, play, &by_simulations(&bar))?;
     bar.finish_and_clear();
     let more = json!({
         "testbed": made.worst,
@@ -95,7 +91,7 @@ fn plan(args: &FiguresArgs, common: &Common) -> CliResult<MeasuredPlan> {
         machine: testbed::machine(),
         revision: env!("BUFGYM_REVISION").to_owned(),
     };
-    let plan = MeasuredPlan::new(config).map_err(classify)?;
+    let plan = MeasuredPlan::new(config)?;
     for (scenario, trace) in plan.lists() {
         bufgym::testbed::check(scenario, trace, None).map_err(CliError::input)?;
     }
