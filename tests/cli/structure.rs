@@ -63,9 +63,6 @@ fn uses(module: &str, text: &str) -> Vec<String> {
         .filter(|line| !line.starts_with("//"))
         .collect::<Vec<_>>()
         .join(" ");
-    let declarations = code.split("use ").skip(1);
-    let declarations = declarations.map(|rest| rest.split(';').next().unwrap_or_default());
-    let declared = declarations.flat_map(|text| expanded(&text.replace(' ', "")));
     let words = code.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
     let named = words.filter(|word| word.starts_with("crate::") || word.starts_with("super::"));
     let resolved = |path: String| {
@@ -82,27 +79,48 @@ fn uses(module: &str, text: &str) -> Vec<String> {
     };
     named
         .map(str::to_owned)
-        .chain(declared)
+        .chain(declared(&code))
         .map(resolved)
         .collect()
 }
 
-/// Returns the modules of a crate without their tests, and the paths that each names.
+/// Returns the `use` declarations in code, expanded.
+fn declared(code: &str) -> impl Iterator<Item = String> {
+    let declarations = code.split("use ").skip(1);
+    let declarations = declarations.map(|rest| rest.split(';').next().unwrap_or_default());
+    declarations.flat_map(|text| expanded(&text.split_whitespace().collect::<String>()))
+}
+
+/// Returns the modules of a crate without their tests, and the paths that each names. A name that the root of the
+/// crate takes from a module stands for the path in that module.
 fn modules(package: &Path) -> BTreeMap<String, Vec<String>> {
     let root = package.join("src");
     let mut modules = BTreeMap::new();
+    let mut names = BTreeMap::new();
     for path in sources(&root) {
         let relative = path.strip_prefix(&root).expect("below the root");
         let name = relative.with_extension("");
         let name = name.to_str().expect("UTF-8").replace('/', "::");
+        let text = fs::read_to_string(&path).expect("UTF-8");
+        if name == "lib" {
+            let paths = declared(&text);
+            names.extend(
+                paths.filter_map(|path| Some((path.rsplit_once("::")?.1.to_owned(), path))),
+            );
+        }
         let is_root = name == "lib" || name == "main";
         if is_root || name.ends_with("tests") || name.contains("tests::") {
             continue;
         }
-        let text = fs::read_to_string(&path).expect("UTF-8");
         let code = text.split("#[cfg(test)]\nmod tests {").next();
         let used = uses(&name, code.unwrap_or_default());
         modules.insert(name, used);
+    }
+    for used in modules.values_mut().flatten() {
+        let first = used.split("::").next().unwrap_or_default();
+        if let Some(path) = names.get(first) {
+            *used = format!("{path}{}", &used[first.len()..]);
+        }
     }
     modules
 }

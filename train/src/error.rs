@@ -1,5 +1,8 @@
 //! Errors of a training.
 
+mod kept;
+mod remote;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -15,8 +18,8 @@ use bufgym_util::files::is_wrong_place;
 use bufgym_util::input::excerpt;
 use bufgym_util::memory::TooMuch;
 
-use crate::remote::RemoteError;
-use crate::tune::KeptError;
+pub use kept::KeptError;
+pub use remote::RemoteError;
 
 /// An error of this crate. Its text is one line with the problem, the place and the remedy.
 #[derive(Debug, thiserror::Error)]

@@ -20,7 +20,6 @@
 //! the head alone, because the rounding of its sums depends on the vector units of the processor.
 
 mod cluster;
-mod error;
 mod frame;
 mod host;
 mod identity;
@@ -29,8 +28,9 @@ mod message;
 mod worker_pool;
 
 pub use cluster::{Cluster, HostId, Message, Next, Traffic};
-pub use error::RemoteError;
 pub use host::Host;
 pub use in_process::InProcess;
+
+pub use crate::error::RemoteError;
 
 pub(crate) use worker_pool::RemoteWorkers;

@@ -36,7 +36,9 @@ use search::{Plan, search, validation_traces};
 use space::Space;
 
 pub use all::{AllConfig, AllProgress, AllTuned, Outcome, TunedPolicy, tune_all};
-pub use kept::{Kept, KeptError, Results};
+pub use kept::{Kept, Results};
+
+pub use crate::error::KeptError;
 pub use space::Edge;
 
 /// Least number of simulations of a search.

@@ -4,8 +4,6 @@ use std::path::PathBuf;
 use bufgym_util::input::{excerpt, suggestion};
 use bufgym_util::parameters::ParameterError;
 
-use super::PolicySpec;
-
 /// An error of the slotted model. Each message is one line with the place, the problem and a valid
 /// alternative.
 #[derive(Debug, thiserror::Error)]
@@ -32,10 +30,12 @@ pub enum SlottedError {
         problem: String,
     },
     /// The model has no policy of this name.
-    #[error("policy '{}' is not known in the slotted model{}; it has {}", excerpt(.name), suggestion(.name, &PolicySpec::names()), PolicySpec::names().join(", "))]
+    #[error("policy '{}' is not known in the slotted model{}; it has {}", excerpt(.name), suggestion(.name, .known), .known.join(", "))]
     UnknownPolicy {
         /// The name as it was written.
         name: String,
+        /// The names of all policies.
+        known: Vec<&'static str>,
     },
     /// An invalid parameter of a policy.
     #[error(transparent)]
@@ -82,10 +82,12 @@ pub enum SlottedError {
     },
     /// The arrivals have no schedule of a proof.
     #[error(
-        "scripted-opt follows the schedule of a proof, and these arrivals have none: use --generate {}; opt finds the optimum of any arrivals",
-        super::Generator::SCRIPTED
+        "scripted-opt follows the schedule of a proof, and these arrivals have none: use --generate {generators}; opt finds the optimum of any arrivals"
     )]
-    NoScript,
+    NoScript {
+        /// The generators whose arrivals have one.
+        generators: &'static str,
+    },
     /// The arrivals have no rounds.
     #[error(
         "these arrivals have no rounds, so throughput cannot be counted to the end of the last: leave out --until-last-round, or use --generate"

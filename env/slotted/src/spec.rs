@@ -12,7 +12,9 @@ use super::policy::{
     Harmonic, LargestWorkDrop, LongestQueueDrop, MaximalRatioDrop, MinimalTotalValueDrop, Policy,
     Ratio, Scripted, StaticThreshold,
 };
-use super::{Arrivals, Counts, Kind, NoObserver, Outcome, Packets, SlottedError, Switch, opt, run};
+use super::{
+    Arrivals, Counts, Generator, Kind, NoObserver, Outcome, Packets, SlottedError, Switch, opt, run,
+};
 
 /// Name of the random stream that decides which predictions are inverted.
 pub(crate) const ORACLE_STREAM: &str = "slotted oracle";
@@ -207,7 +209,9 @@ impl PolicySpec {
             }
             PolicySpec::Optimum => opt::optimum(switch, arrivals, end),
             PolicySpec::ScriptedOptimum => {
-                let accepted = arrivals.script().ok_or(SlottedError::NoScript)?;
+                let accepted = arrivals.script().ok_or(SlottedError::NoScript {
+                    generators: Generator::SCRIPTED,
+                })?;
                 case.run(Scripted { accepted })
             }
         }
@@ -251,6 +255,7 @@ impl FromStr for PolicySpec {
             .find(|policy| policy.name() == name)
             .ok_or_else(|| SlottedError::UnknownPolicy {
                 name: name.to_owned(),
+                known: PolicySpec::names(),
             })?;
         for parameter in parameters {
             let (key, value) = parameter.map_err(|error| error.of(spec.name()))?;

@@ -14,10 +14,11 @@ use bufgym_sim::switch::policy::{Deployment, catalogue};
 use bufgym_sim::traffic::TraceError;
 use serde::Serialize;
 
-use super::kept::{Kept, KeptError, Results};
+use super::kept::{Kept, Results};
 use super::{MIN_SIMULATIONS, TuneConfig, tune};
 use crate::TrainError;
 use crate::backend::Backend;
+use crate::error::KeptError;
 use crate::remote::RemoteError;
 
 /// Queue management that marks and never drops: useless for hosts without ECN.
