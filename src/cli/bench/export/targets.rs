@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use bufgym::env::control::Controller;
 use bufgym::export::{self, Format, IntegerActor, Source};
 use bufgym::models::FastActor;
@@ -110,7 +110,7 @@ fn rust_float(mut actor: impl Controller + 'static) -> Prepared {
 #[cfg(feature = "onnx")]
 fn onnx_in_rust(source: &Source) -> Result<Prepared> {
     let files = export::export(source, Format::Onnx)?;
-    let file = files.first().context("there is no file")?;
+    let file = files.first().ok_or_else(|| anyhow!("there is no file"))?;
     let network = OnnxNetwork::parse(&file.bytes, Path::new(&file.path), &Settings::default());
     Ok(rust_float(network?.actor()))
 }
