@@ -26,7 +26,7 @@ pub struct Point {
     pub label: String,
     /// Settings that the point sets in every scenario.
     pub settings: Vec<String>,
-    /// Values by name that texts of series may contain: see [`fill`](Point::fill).
+    /// Values by name that texts of series may contain, each as `{NAME}`.
     pub columns: Vec<(String, String)>,
 }
 
@@ -69,7 +69,7 @@ impl Series {
         Series::with(name, policy, &[])
     }
 
-    /// Builds a series from a policy with settings. Points [fill](Point::fill) in both.
+    /// Builds a series from a policy with settings. Both may contain names of values, which every point fills in.
     pub fn with(name: &str, policy: &str, settings: &[&str]) -> Series {
         Series {
             name: name.to_owned(),
