@@ -11,7 +11,7 @@ use super::{
 use crate::data::Entry;
 use crate::figures::axis::Ticked;
 use crate::figures::plot::{self, Curve, Plot, distribution, extent_x, logarithmic};
-use crate::figures::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
+use crate::figures::style::{self, Canvas, Drawn, Key, Stroke, WIDTH, text};
 use crate::figures::{Figure, FigureError, draw, timeline};
 use crate::findings::short_name;
 use crate::format;
@@ -309,21 +309,16 @@ fn bars(area: &Canvas, shares: &[[f64; ALPHAS.len()]; 2], keys: &[Key], of: &His
         of.labels.get(level).cloned().unwrap_or_default()
     };
     let tick = |value: &f64| format::tick(*value);
-    chart
-        .configure_mesh()
-        .x_desc(of.x_label)
-        .y_desc("share of decisions")
-        .disable_x_mesh()
-        .x_label_formatter(&label)
-        .y_label_formatter(&tick)
-        .y_labels(6)
-        .label_style(style::label(TYPE))
-        .axis_desc_style(style::label(TYPE))
-        .axis_style(style::INK.mix(0.45))
-        .bold_line_style(style::INK.mix(0.12))
-        .light_line_style(TRANSPARENT)
-        .draw()
-        .map_err(text)?;
+    style::mesh(
+        chart
+            .configure_mesh()
+            .x_desc(of.x_label)
+            .y_desc("share of decisions")
+            .disable_x_mesh()
+            .x_label_formatter(&label)
+            .y_label_formatter(&tick)
+            .y_labels(6),
+    )?;
     for (place, (shares, key)) in shares.iter().zip(keys).enumerate() {
         let left = -0.38 + 0.38 * place as f64;
         let bars = shares.iter().enumerate().map(|(index, share)| {

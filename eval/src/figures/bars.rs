@@ -4,7 +4,7 @@ use plotters::prelude::*;
 
 use super::axis::Ticked;
 use super::plot::HEIGHT;
-use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
+use super::style::{self, Canvas, Drawn, Key, Stroke, WIDTH, text};
 use super::{Figure, FigureError, draw};
 use crate::format;
 use crate::stats::Estimate;
@@ -64,19 +64,14 @@ impl Bars<'_> {
             .build_cartesian_2d(range, 0.0..top)
             .map_err(text)?;
         let tick = |value: &f64| format::tick(*value);
-        chart
-            .configure_mesh()
-            .y_desc(self.y_label)
-            .disable_x_mesh()
-            .y_labels(6)
-            .y_label_formatter(&tick)
-            .label_style(style::label(TYPE))
-            .axis_desc_style(style::label(TYPE))
-            .axis_style(style::INK.mix(0.45))
-            .bold_line_style(style::INK.mix(0.12))
-            .light_line_style(TRANSPARENT)
-            .draw()
-            .map_err(text)?;
+        style::mesh(
+            chart
+                .configure_mesh()
+                .y_desc(self.y_label)
+                .disable_x_mesh()
+                .y_labels(6)
+                .y_label_formatter(&tick),
+        )?;
         for (place, (_, stroke, value)) in self.bars.iter().enumerate() {
             let Some(value) = value else { continue };
             let middle = place as f64;

@@ -115,20 +115,15 @@ fn draw_rows(canvas: &Canvas, area: &Canvas, rows: &[Row]) -> Drawn {
         .build_cartesian_2d(from..to, bottom..-0.5)
         .map_err(text)?;
     let tick = |value: &f64| format::tick(*value);
-    chart
-        .configure_mesh()
-        .disable_y_mesh()
-        .disable_y_axis()
-        .x_labels(8)
-        .x_desc("mean FCT ÷ mean FCT of DT (ratio); lower is better")
-        .x_label_formatter(&tick)
-        .label_style(style::label(TYPE))
-        .axis_desc_style(style::label(TYPE))
-        .axis_style(style::INK.mix(0.45))
-        .bold_line_style(style::INK.mix(0.12))
-        .light_line_style(TRANSPARENT)
-        .draw()
-        .map_err(text)?;
+    style::mesh(
+        chart
+            .configure_mesh()
+            .disable_y_mesh()
+            .disable_y_axis()
+            .x_labels(8)
+            .x_desc("mean FCT ÷ mean FCT of DT (ratio); lower is better")
+            .x_label_formatter(&tick),
+    )?;
     let level = PathElement::new(vec![(1.0, -0.5), (1.0, bottom)], style::INK.mix(0.6));
     chart.draw_series([level]).map_err(text)?;
     for (place, (row, name)) in rows.iter().zip(&names).enumerate() {

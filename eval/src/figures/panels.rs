@@ -81,16 +81,11 @@ pub fn axes<'a>(
         .y_labels(4)
         .x_label_formatter(&tick)
         .y_label_formatter(&tick)
-        .label_style(style::label(TYPE))
-        .axis_desc_style(style::label(TYPE))
-        .axis_style(style::INK.mix(0.45))
-        .bold_line_style(style::INK.mix(0.12))
-        .light_line_style(TRANSPARENT)
         .disable_x_mesh();
     if last {
         mesh.x_desc("time, ms");
     }
-    mesh.draw().map_err(text)?;
+    style::mesh(&mut mesh)?;
     Ok(chart)
 }
 

@@ -5,7 +5,7 @@ use plotters::coord::combinators::WithKeyPoints;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
 
-use super::style::{self, Canvas, Drawn, Key, Stroke, TYPE, WIDTH, text};
+use super::style::{self, Canvas, Drawn, Key, Stroke, WIDTH, text};
 use super::{Figure, FigureError, draw};
 use crate::format;
 
@@ -147,21 +147,16 @@ where
             .build_cartesian_2d(self.x, self.y)
             .map_err(text)?;
         let tick = |value: &f64| format::tick(*value);
-        chart
-            .configure_mesh()
-            .x_desc(self.x_label)
-            .y_desc(self.y_label)
-            .x_labels(6)
-            .y_labels(6)
-            .x_label_formatter(&|value: &f64| (self.x_tick)(*value))
-            .y_label_formatter(&tick)
-            .label_style(style::label(TYPE))
-            .axis_desc_style(style::label(TYPE))
-            .axis_style(style::INK.mix(0.45))
-            .bold_line_style(style::INK.mix(0.12))
-            .light_line_style(TRANSPARENT)
-            .draw()
-            .map_err(text)?;
+        style::mesh(
+            chart
+                .configure_mesh()
+                .x_desc(self.x_label)
+                .y_desc(self.y_label)
+                .x_labels(6)
+                .y_labels(6)
+                .x_label_formatter(&|value: &f64| (self.x_tick)(*value))
+                .y_label_formatter(&tick),
+        )?;
         if let Some(level) = self.level {
             let (left, right) = (chart.x_range().start, chart.x_range().end);
             let line = PathElement::new(vec![(left, level), (right, level)], style::INK.mix(0.6));

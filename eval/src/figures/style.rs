@@ -1,7 +1,9 @@
 //! Canvas, type size, colours and legend of all figures.
 
 use bufgym_util::convert::{floor_usize, whole_i32};
+use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
 
 use crate::data::Role;
@@ -104,6 +106,22 @@ pub fn text(error: impl std::fmt::Display) -> String {
 /// Returns a label style at `size` pixels.
 pub fn label(size: u32) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&INK)
+}
+
+/// Draws axes and grid in the type and the colours of all figures.
+pub fn mesh<X, Y, DB>(mesh: &mut MeshStyle<'_, '_, X, Y, DB>) -> Drawn
+where
+    X: Ranged + ValueFormatter<X::ValueType>,
+    Y: Ranged + ValueFormatter<Y::ValueType>,
+    DB: DrawingBackend,
+{
+    mesh.label_style(label(TYPE))
+        .axis_desc_style(label(TYPE))
+        .axis_style(INK.mix(0.45))
+        .bold_line_style(INK.mix(0.12))
+        .light_line_style(TRANSPARENT)
+        .draw()
+        .map_err(text)
 }
 
 /// One entry of a legend.

@@ -81,20 +81,15 @@ fn lanes(excerpt: &PausesExcerpt) -> Result<Figure, FigureError> {
                 .build_cartesian_2d(panels::time_axis(from, to), tall..0.0)
                 .map_err(text)?;
             let tick = |value: &f64| format::tick(*value);
-            chart
-                .configure_mesh()
-                .disable_y_mesh()
-                .disable_y_axis()
-                .x_labels(6)
-                .x_desc("time, ms")
-                .x_label_formatter(&tick)
-                .label_style(style::label(TYPE))
-                .axis_desc_style(style::label(TYPE))
-                .axis_style(style::INK.mix(0.45))
-                .bold_line_style(style::INK.mix(0.12))
-                .light_line_style(TRANSPARENT)
-                .draw()
-                .map_err(text)?;
+            style::mesh(
+                chart
+                    .configure_mesh()
+                    .disable_y_mesh()
+                    .disable_y_axis()
+                    .x_labels(6)
+                    .x_desc("time, ms")
+                    .x_label_formatter(&tick),
+            )?;
             for (place, queue) in (0u32..).zip(&excerpt.queues) {
                 let above = f64::from(place * lane);
                 let name = Text::new(queue.name(), (from, above), style::label(TYPE));
