@@ -494,6 +494,17 @@ mod tests {
         assert_eq!(entries(base.path()), ["a.csv", "mine.txt"]);
     }
 
+    #[test]
+    fn a_path_under_a_file_is_refused() {
+        let base = tempfile::tempdir().unwrap();
+        let file = base.path().join("file");
+        fs::write(&file, "x").unwrap();
+        assert!(folder(&file, true).is_err());
+        assert!(folder(&file.join("below"), false).is_err());
+        assert!(Output::file(base.path(), false).is_err());
+        assert!(Output::file(&file.join("below"), false).is_err());
+    }
+
     /// A file that has appeared meanwhile stays, and the result is next to it.
     #[test]
     fn a_result_whose_place_was_taken_goes_beside_it() {

@@ -72,6 +72,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_setting_has_its_own_name() {
+        let preset = Scenario::default();
+        assert_eq!(key(&preset), "ndt-16x1g");
+        let mut names = vec![key(&preset)];
+        for setting in ["load=0.6", "buffer_bytes=200000", "min_rto_us=10000"] {
+            let mut scenario = preset.clone();
+            scenario.set(setting).unwrap();
+            names.push(key(&scenario));
+        }
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), 4);
+        for name in names {
+            let path = format!("{name}.json");
+            assert!(is_candidate(Path::new(&path), "ndt-16x1g"), "{path}");
+        }
+    }
+
+    #[test]
     fn other_files_are_not_read() {
         for name in [
             "ndt-16x1g-loss.json",
